@@ -1,0 +1,155 @@
+/* SPDX-License-Identifier: (GPL-2.0 WITH Linux-syscall-note) */
+/*
+ * Generic netlink family "shift": pairs, peers, links, QPs and counters of
+ * rdma_shift.  Changes need CAP_NET_ADMIN; every refusal carries an extack
+ * text.  Described for tools in Documentation/netlink/specs/shift.yaml.
+ */
+#ifndef _UAPI_LINUX_SHIFT_H
+#define _UAPI_LINUX_SHIFT_H
+
+#define SHIFT_GENL_NAME		"shift"
+#define SHIFT_GENL_VERSION	1
+#define SHIFT_GENL_MCGRP	"events"
+
+#define SHIFT_NODE_MAX		64	/* bytes of a node name, with its NUL */
+#define SHIFT_PEER_NICS_MAX	64	/* NICs of one peer */
+#define SHIFT_BACKUPS_MAX	8	/* backups of one NIC */
+
+enum shift_cmd {
+	SHIFT_CMD_UNSPEC,
+	SHIFT_CMD_NODE_GET,	/* do: node, boot id, ABI version */
+	SHIFT_CMD_NODE_SET,	/* do: NODE */
+	SHIFT_CMD_PAIR_GET,	/* dump */
+	SHIFT_CMD_PAIR_ADD,	/* do: DEV, BACKUP_DEV */
+	SHIFT_CMD_PAIR_DEL,	/* do: DEV */
+	SHIFT_CMD_PEER_GET,	/* dump */
+	SHIFT_CMD_PEER_SET,	/* do: NODE, NIC...; replaces what was known of it */
+	SHIFT_CMD_PEER_DEL,	/* do: NODE */
+	SHIFT_CMD_LINK_GET,	/* dump */
+	SHIFT_CMD_QP_GET,	/* dump */
+	SHIFT_CMD_STAT_GET,	/* do */
+	SHIFT_CMD_PAIR_NTF,	/* event: a pair was added or removed */
+	SHIFT_CMD_LINK_NTF,	/* event: a link changed its state */
+	SHIFT_CMD_QP_NTF,	/* event: see enum shift_qp_event */
+	__SHIFT_CMD_MAX,
+	SHIFT_CMD_MAX = __SHIFT_CMD_MAX - 1
+};
+
+enum shift_attr {
+	SHIFT_A_UNSPEC,
+	SHIFT_A_PAD,
+	SHIFT_A_NODE,		/* string: node name, unique in the cluster */
+	SHIFT_A_BOOT_ID,	/* binary, 16 bytes */
+	SHIFT_A_ABI_VERSION,	/* u32: of /dev/shift */
+	SHIFT_A_DEV,		/* string: RDMA device that applications open */
+	SHIFT_A_BACKUP_DEV,	/* string: RDMA device that stands in for it */
+	SHIFT_A_NODE_GUID,	/* u64: of DEV */
+	SHIFT_A_BACKUP_GUID,	/* u64 */
+	SHIFT_A_NIC,		/* nest, repeated: enum shift_nic_attr */
+	SHIFT_A_LINK_ID,	/* u32 */
+	SHIFT_A_LOCAL_GID,	/* binary, 16 bytes */
+	SHIFT_A_REMOTE_GID,	/* binary, 16 bytes */
+	SHIFT_A_LINK_STATE,	/* u32: enum shift_link_state */
+	SHIFT_A_QPN,		/* u32: of the application's QP */
+	SHIFT_A_REMOTE_QPN,	/* u32 */
+	SHIFT_A_BACKUP_QPN,	/* u32, if there is one */
+	SHIFT_A_PID,		/* u32: process that created the QP */
+	SHIFT_A_COMM,		/* string: its name */
+	SHIFT_A_QP_STATE,	/* u32: enum shift_qp_state */
+	SHIFT_A_REASON,		/* u32: enum shift_reason; present if unprotected */
+	SHIFT_A_REASON_TEXT,	/* string */
+	SHIFT_A_EPOCH,		/* u32: of the last switch */
+	SHIFT_A_PATH,		/* u32: 0 default, 1.. backups */
+	SHIFT_A_CAUSE,		/* u32: enum shift_cause */
+	SHIFT_A_QP_EVENT,	/* u32: enum shift_qp_event */
+	SHIFT_A_TIME_NS,	/* u64: CLOCK_REALTIME of the event */
+	SHIFT_A_REPLAYED,	/* u32: operations posted again on the new path */
+	SHIFT_A_EXECUTED,	/* u32: operations found executed, not replayed */
+	SHIFT_A_STAT,		/* nest, repeated: STAT_NAME, STAT_VALUE */
+	SHIFT_A_STAT_NAME,	/* string */
+	SHIFT_A_STAT_VALUE,	/* u64, monotonic since load */
+	SHIFT_A_ADDED,		/* flag: PAIR_NTF: the pair was added */
+	SHIFT_A_PORT_STATE,	/* u32: PAIR_GET: IB port state of DEV */
+	SHIFT_A_BACKUP_PORT_STATE, /* u32 */
+	SHIFT_A_PROTECTED_QPS,	/* u32: PAIR_GET */
+	SHIFT_A_TRACKED_QPS,	/* u32: PAIR_GET: protected or not */
+	SHIFT_A_SWITCHES,	/* u32: switches of the QP so far */
+	SHIFT_A_FAULT_NS,	/* u64: CLOCK_REALTIME, of the last switch; */
+	SHIFT_A_AGREED_NS,	/* u64: each only if it got that far */
+	SHIFT_A_FENCED_NS,	/* u64 */
+	SHIFT_A_REPLAYED_NS,	/* u64 */
+	SHIFT_A_COMPLETION_NS,	/* u64 */
+	__SHIFT_A_MAX,
+	SHIFT_A_MAX = __SHIFT_A_MAX - 1
+};
+
+enum shift_nic_attr {
+	SHIFT_NIC_A_UNSPEC,
+	SHIFT_NIC_A_GID,	/* binary, 16 bytes: a default NIC's GID */
+	SHIFT_NIC_A_BACKUP,	/* binary, 16 bytes, repeated, in order */
+	__SHIFT_NIC_A_MAX,
+	SHIFT_NIC_A_MAX = __SHIFT_NIC_A_MAX - 1
+};
+
+enum shift_link_state {
+	SHIFT_LINK_DOWN,	/* no carrier, none on the way */
+	SHIFT_LINK_CONNECTING,
+	SHIFT_LINK_UP,
+};
+
+/* What operators see of a QP's send side; the inner states are in fsm.h. */
+enum shift_qp_state {
+	SHIFT_QP_UNPROTECTED,
+	SHIFT_QP_DEFAULT,
+	SHIFT_QP_SWITCHING,
+	SHIFT_QP_FALLBACK,
+	SHIFT_QP_WAIT_SIGNALED,
+	SHIFT_QP_WAIT_SINKED,
+	SHIFT_QP_FAILED,
+};
+
+/* Why a QP is not protected.  Append only. */
+enum shift_reason {
+	SHIFT_REASON_NONE,
+	SHIFT_REASON_NOT_RTS,		/* not connected yet */
+	SHIFT_REASON_NO_PROVIDER,	/* the process runs a stock provider */
+	SHIFT_REASON_QP_TYPE,		/* not RC */
+	SHIFT_REASON_OPERATION,		/* posted an operation not covered yet */
+	SHIFT_REASON_SRQ,
+	SHIFT_REASON_OLD_OBJECT,	/* PD, MR or CQ older than the pair */
+	SHIFT_REASON_MIRROR_MR,		/* a mirror of its memory failed */
+	SHIFT_REASON_MIRROR_QP,		/* the backup QP could not be made */
+	SHIFT_REASON_ODP,
+	SHIFT_REASON_MW,
+	SHIFT_REASON_NO_PEER,		/* remote GID not in the directory */
+	SHIFT_REASON_LOOPBACK,
+	SHIFT_REASON_NO_SESSION,	/* peer known, its module not reached */
+	SHIFT_REASON_PEER_UNPROTECTED,	/* peer's QP is unprotected or unknown */
+	SHIFT_REASON_APP_ERROR,		/* application's own error, or ERR/RESET */
+	SHIFT_REASON_FAILED,		/* a failover failed; error was reported */
+	SHIFT_REASON_DEVICE_GONE,
+	SHIFT_REASON_ADDRESS,		/* no usable GID on the backup */
+	__SHIFT_REASON_MAX
+};
+
+enum shift_cause {
+	SHIFT_CAUSE_NONE,
+	SHIFT_CAUSE_PORT,	/* port event on the local NIC */
+	SHIFT_CAUSE_CQE,	/* error completion on the active QP */
+	SHIFT_CAUSE_PEER,	/* the peer asked */
+	SHIFT_CAUSE_HEARTBEAT,
+	SHIFT_CAUSE_OPERATOR,
+};
+
+enum shift_qp_event {
+	SHIFT_QP_EV_STATE,	/* protected/unprotected or another state */
+	SHIFT_QP_EV_FAULT,	/* a trigger was accepted */
+	SHIFT_QP_EV_AGREED,	/* the peer consented */
+	SHIFT_QP_EV_FENCED,
+	SHIFT_QP_EV_REPLAYED,	/* running on the new path; REPLAYED, EXECUTED */
+	SHIFT_QP_EV_COMPLETION,	/* first completion on the new path */
+	SHIFT_QP_EV_ABANDONED,	/* switch called off, nothing changed */
+	SHIFT_QP_EV_FAILED,
+};
+
+#endif /* _UAPI_LINUX_SHIFT_H */
