@@ -1,0 +1,404 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * The backup QP: made and owned by the kernel on the backup device, so that it
+ * works while the application sleeps.
+ *
+ * Every WR is signaled: the ledger has to know.  Completions come in posting
+ * order on an RC QP, so the n-th one belongs to the n-th entry posted.
+ */
+#define pr_fmt(fmt) KBUILD_MODNAME ": " fmt
+
+#include <linux/hash.h>
+#include <linux/slab.h>
+#include <rdma/ib_cache.h>
+#include <rdma/rdma_cm.h>
+#include "shift.h"
+
+/**
+ * struct shift_backup - a QP on the backup device
+ * @sqp: whose it is; outlives this.
+ * @qp: the QP.
+ * @cq: its send CQ, of its own.
+ * @cqe: handler of every completion.
+ * @depth: WRs that may be outstanding.
+ * @inflight: WRs that are; ledger_lock.
+ * @next_done: ledger sequence of the next completion; ledger_lock.
+ * @armed: at RTS for the epoch at hand.
+ * @error: first error status since it was armed.
+ * @wr: scratch for posting, under sqp->lock.
+ * @sge: the same.
+ */
+struct shift_backup {
+	struct shift_qp *sqp;
+	struct ib_qp *qp;
+	struct ib_cq *cq;
+	struct ib_cqe cqe;
+	u32 depth;
+	u32 inflight;
+	u64 next_done;
+	bool armed;
+	u32 error;
+	struct shift_wr wr;
+	struct ib_sge sge[SHIFT_WR_MAX_SGE];
+};
+
+/**
+ * shift_start_psn - first PSN of a sender on a path armed for @epoch
+ * @cookie: the sender's.
+ * @epoch: the switch.
+ *
+ * Both sides can tell it, so that a responder is ready before it says so; each
+ * epoch is 2^16 further on, so that packets of an older one look like
+ * duplicates.
+ */
+u32 shift_start_psn(u64 cookie, u32 epoch)
+{
+	return shift_psn_add(hash_64(cookie, 24), (epoch & 0xff) << 16);
+}
+
+u32 shift_backup_qpn(const struct shift_qp *sqp)
+{
+	return sqp->backup ? sqp->backup->qp->qp_num : 0;
+}
+
+u32 shift_backup_error(const struct shift_qp *sqp)
+{
+	return sqp->backup ? READ_ONCE(sqp->backup->error) : 0;
+}
+
+bool shift_backup_busy(const struct shift_qp *sqp)
+{
+	return sqp->backup && READ_ONCE(sqp->backup->inflight);
+}
+
+/* Completion workqueue. */
+static void backup_done(struct ib_cq *cq, struct ib_wc *wc)
+{
+	struct shift_backup *b = container_of(wc->wr_cqe, struct shift_backup, cqe);
+	struct shift_qp *sqp = b->sqp;
+	bool idle;
+
+	spin_lock_bh(&sqp->ledger_lock);
+	if (!b->armed) {
+		/* flushed by a reset: the ledger has taken it back */
+		spin_unlock_bh(&sqp->ledger_lock);
+		return;
+	}
+	if (b->inflight)
+		b->inflight--;
+	if (wc->status == IB_WC_SUCCESS && !b->error)
+		shift_ledger_executed(&sqp->ledger, b->next_done);
+	else if (!b->error)
+		WRITE_ONCE(b->error, wc->status);
+	b->next_done++;
+	idle = b->inflight < b->depth / 2;
+	spin_unlock_bh(&sqp->ledger_lock);
+
+	if (READ_ONCE(b->error)) {
+		shift_switch_kick(sqp, SHIFT_QP_BACKUP_ERR);
+		return;
+	}
+	shift_replay_deliver(sqp);
+	if (idle)
+		shift_switch_kick(sqp, SHIFT_QP_KICK);
+}
+
+static void backup_event(struct ib_event *event, void *context)
+{
+	/* errors show in the completions */
+}
+
+static int backup_make(struct shift_qp *sqp, struct ib_device *ibdev, struct ib_pd *pd)
+{
+	struct ib_qp_init_attr init = {
+		.event_handler = backup_event,
+		.qp_type = IB_QPT_RC,
+		.sq_sig_type = IB_SIGNAL_REQ_WR,
+		.cap = {
+			.max_send_wr = min_t(u32, sqp->sq.slots, ibdev->attrs.max_qp_wr),
+			.max_recv_wr = 1,
+			.max_send_sge = clamp_t(u32, sqp->attr.cap.max_send_sge, 1,
+						ibdev->attrs.max_send_sge),
+			.max_recv_sge = 1,
+			.max_inline_data = sqp->attr.cap.max_inline_data,
+		},
+	};
+	struct shift_backup *b;
+	int err;
+
+	b = kvzalloc(sizeof(*b), GFP_KERNEL);
+	if (!b)
+		return -ENOMEM;
+	b->sqp = sqp;
+	b->cqe.done = backup_done;
+	b->depth = init.cap.max_send_wr;
+	b->cq = ib_alloc_cq(ibdev, b, b->depth + 1, 0, IB_POLL_WORKQUEUE);
+	if (IS_ERR(b->cq)) {
+		err = PTR_ERR(b->cq);
+		goto err_free;
+	}
+	init.send_cq = b->cq;
+	init.recv_cq = b->cq;
+	b->qp = ib_create_qp(pd, &init);
+	if (IS_ERR(b->qp)) {
+		err = PTR_ERR(b->qp);
+		goto err_cq;
+	}
+	sqp->backup = b;
+	return 0;
+
+err_cq:
+	ib_free_cq(b->cq);
+err_free:
+	kvfree(b);
+	return err;
+}
+
+/**
+ * shift_backup_create - make the backup QP; it stays in RESET until armed
+ * @sqp: the QP, locked.
+ *
+ * Context: process context; may sleep on the backup device.
+ * Return: 0 or a negative errno.
+ */
+int shift_backup_create(struct shift_qp *sqp)
+{
+	struct shift_dev *sdev = sqp->sdev;
+	struct ib_pd *pd;
+	int err = -ENODEV;
+
+	lockdep_assert_held(&sqp->lock);
+	if (sqp->backup)
+		return 0;
+	down_read(&sdev->mirror_sem);
+	if (sdev->backup && sdev->backup->ibdev) {
+		pd = shift_pd_mirror(sqp->spd);
+		err = pd ? backup_make(sqp, sdev->backup->ibdev, pd) : -ENOMEM;
+	}
+	up_read(&sdev->mirror_sem);
+	return err;
+}
+
+/* Process context; sqp->lock.  No completion handler runs after this. */
+void shift_backup_destroy(struct shift_qp *sqp)
+{
+	struct shift_backup *b = sqp->backup;
+
+	if (!b)
+		return;
+	shift_backup_reset(sqp);
+	sqp->backup = NULL;
+	ib_destroy_qp(b->qp);
+	ib_free_cq(b->cq);
+	kvfree(b);
+}
+
+/**
+ * shift_backup_reset - not one packet more on the backup path
+ * @sqp: the QP, locked.
+ *
+ * Return: 0 or a negative errno of the device.
+ */
+int shift_backup_reset(struct shift_qp *sqp)
+{
+	struct ib_qp_attr attr = { .qp_state = IB_QPS_RESET };
+	struct shift_backup *b = sqp->backup;
+	int err;
+
+	if (!b)
+		return 0;
+	err = ib_modify_qp(b->qp, &attr, IB_QP_STATE);
+	spin_lock_bh(&sqp->ledger_lock);
+	b->armed = false;
+	b->inflight = 0;
+	spin_unlock_bh(&sqp->ledger_lock);
+	return err;
+}
+
+static int backup_to_rtr(struct shift_qp *sqp, u32 epoch, struct ib_qp_attr *attr)
+{
+	struct shift_backup *b = sqp->backup;
+	const struct ib_gid_attr *sgid;
+	int err;
+
+	sgid = rdma_find_gid(b->qp->device, &sqp->backup_sgid, IB_GID_TYPE_ROCE_UDP_ENCAP,
+			     NULL);
+	if (IS_ERR(sgid))
+		return PTR_ERR(sgid);
+	memset(attr, 0, sizeof(*attr));
+	attr->qp_state = IB_QPS_RTR;
+	attr->path_mtu = sqp->app.path_mtu;
+	attr->dest_qp_num = sqp->peer_backup_qpn;
+	attr->rq_psn = shift_start_psn(sqp->peer_cookie, epoch);
+	attr->max_dest_rd_atomic = sqp->app.max_dest_rd_atomic;
+	attr->min_rnr_timer = sqp->app.min_rnr_timer;
+	attr->ah_attr.type = rdma_ah_find_type(b->qp->device, 1);
+	rdma_ah_set_port_num(&attr->ah_attr, 1);
+	rdma_ah_set_sl(&attr->ah_attr, sqp->app.ah_attr.sl);
+	rdma_move_grh_sgid_attr(&attr->ah_attr, &sqp->backup_dgid, 0,
+				max_t(u8, sqp->app.ah_attr.grh.hop_limit, 64),
+				sqp->app.ah_attr.grh.traffic_class, sgid);
+	err = ib_modify_qp(b->qp, attr,
+			   IB_QP_STATE | IB_QP_AV | IB_QP_PATH_MTU | IB_QP_DEST_QPN |
+			   IB_QP_RQ_PSN | IB_QP_MAX_DEST_RD_ATOMIC | IB_QP_MIN_RNR_TIMER);
+	rdma_destroy_ah_attr(&attr->ah_attr);
+	return err;
+}
+
+static int backup_to_rts(struct shift_qp *sqp, u32 epoch, struct ib_qp_attr *attr)
+{
+	memset(attr, 0, sizeof(*attr));
+	attr->qp_state = IB_QPS_RTS;
+	attr->timeout = sqp->app.timeout;
+	attr->retry_cnt = sqp->app.retry_cnt;
+	attr->rnr_retry = 7;	/* without end: the peer's receives are being moved too */
+	attr->sq_psn = shift_start_psn(sqp->cookie, epoch);
+	attr->max_rd_atomic = sqp->app.max_rd_atomic;
+	return ib_modify_qp(sqp->backup->qp, attr,
+			    IB_QP_STATE | IB_QP_TIMEOUT | IB_QP_RETRY_CNT | IB_QP_RNR_RETRY |
+			    IB_QP_SQ_PSN | IB_QP_MAX_QP_RD_ATOMIC);
+}
+
+/**
+ * shift_backup_arm - connect the backup QP to the peer's for @epoch
+ * @sqp: the QP, locked; the backup is in RESET.
+ * @epoch: the switch that was agreed on.
+ *
+ * Return: 0 or a negative errno; the QP is in RESET then.
+ */
+int shift_backup_arm(struct shift_qp *sqp, u32 epoch)
+{
+	struct shift_backup *b = sqp->backup;
+	struct ib_qp_attr *attr;
+	int err;
+
+	if (!b)
+		return -ENODEV;
+	attr = kzalloc(sizeof(*attr), GFP_NOIO);
+	if (!attr)
+		return -ENOMEM;
+	err = shift_backup_reset(sqp);
+	if (err)
+		goto out;
+	attr->qp_state = IB_QPS_INIT;
+	attr->port_num = 1;
+	attr->qp_access_flags = sqp->app.qp_access_flags;
+	err = ib_modify_qp(b->qp, attr,
+			   IB_QP_STATE | IB_QP_PKEY_INDEX | IB_QP_PORT | IB_QP_ACCESS_FLAGS);
+	if (!err)
+		err = backup_to_rtr(sqp, epoch, attr);
+	if (!err)
+		err = backup_to_rts(sqp, epoch, attr);
+	if (err) {
+		pr_warn_ratelimited("%s qp %u: backup cannot be connected (%d)\n",
+				    sqp->sdev->name, sqp->qpn, err);
+		shift_backup_reset(sqp);
+		goto out;
+	}
+	spin_lock_bh(&sqp->ledger_lock);
+	b->error = 0;
+	b->inflight = 0;
+	b->armed = true;
+	spin_unlock_bh(&sqp->ledger_lock);
+out:
+	kfree(attr);
+	return err;
+}
+
+/* Every lkey is the application's word: it must name an MR of the QP's own PD. */
+static int translate_sges(struct shift_qp *sqp, struct shift_backup *b)
+{
+	struct shift_mr *smr;
+	u32 i;
+
+	for (i = 0; i < b->wr.num_sge; i++) {
+		const struct shift_sge *sge = &b->wr.sge[i];
+		struct ib_mr *mirror;
+
+		b->sge[i].addr = sge->addr;
+		b->sge[i].length = sge->length;
+		smr = shift_mr_find(sqp->sdev, sge->lkey);
+		if (!smr)
+			return -EACCES;
+		mirror = READ_ONCE(smr->mirror);
+		if (!mirror || smr->lkey != sge->lkey || smr->spd != sqp->spd ||
+		    sge->addr < smr->iova || sge->length > smr->length ||
+		    sge->addr - smr->iova > smr->length - sge->length) {
+			shift_mr_put(smr);
+			return -EACCES;
+		}
+		b->sge[i].lkey = mirror->lkey;
+		shift_mr_put(smr);
+	}
+	return 0;
+}
+
+/**
+ * shift_backup_post - post one entry of the ledger
+ * @sqp: the QP, locked, in RUN on the backup path.
+ * @seq: the entry, next in order.
+ *
+ * Return: 0, -EAGAIN (queue full), -EINPROGRESS (remote key asked for), -EACCES
+ * (local key), -ENOENT (remote key), -EINVAL.
+ */
+int shift_backup_post(struct shift_qp *sqp, u64 seq)
+{
+	struct shift_ledger *l = &sqp->ledger;
+	struct shift_entry *e = shift_ledger_at(l, seq);
+	struct shift_backup *b = sqp->backup;
+	const struct ib_send_wr *bad;
+	struct ib_rdma_wr wr = {};
+	int err;
+
+	if (!b || !b->armed || b->error)
+		return -EAGAIN;
+	if (READ_ONCE(b->inflight) >= b->depth)
+		return -EAGAIN;
+	err = shift_rxe_decode(shift_ledger_raw(l, seq), l->slot_size, &b->wr);
+	if (err)
+		return err;
+	err = shift_pairing_key(sqp, b->wr.rkey, &wr.rkey);
+	if (err)
+		return err;
+	if (e->done) {
+		err = shift_wr_skip(&b->wr, e->done * sqp->mtu);
+		if (err)
+			return err;
+	}
+	if (b->wr.flags & SHIFT_WR_INLINE) {
+		b->sge[0].addr = (uintptr_t)b->wr.inline_data;
+		b->sge[0].length = b->wr.length;
+		b->sge[0].lkey = 0;
+		wr.wr.num_sge = b->wr.length ? 1 : 0;
+		wr.wr.send_flags = IB_SEND_INLINE;
+	} else {
+		err = translate_sges(sqp, b);
+		if (err)
+			return err;
+		wr.wr.num_sge = b->wr.num_sge;
+	}
+	wr.wr.sg_list = b->sge;
+	wr.wr.wr_cqe = &b->cqe;
+	wr.wr.opcode = IB_WR_RDMA_WRITE;
+	wr.wr.send_flags |= IB_SEND_SIGNALED;
+	if (b->wr.flags & SHIFT_WR_FENCE)
+		wr.wr.send_flags |= IB_SEND_FENCE;
+	wr.remote_addr = b->wr.remote_addr;
+
+	spin_lock_bh(&sqp->ledger_lock);
+	if (!b->inflight)
+		b->next_done = seq;
+	b->inflight++;
+	shift_ledger_sent(l, seq, sqp->path);
+	spin_unlock_bh(&sqp->ledger_lock);
+
+	err = ib_post_send(b->qp, &wr.wr, &bad);
+	if (err) {
+		spin_lock_bh(&sqp->ledger_lock);
+		b->inflight--;
+		shift_ledger_unsent(l, seq);
+		spin_unlock_bh(&sqp->ledger_lock);
+		return err == -ENOMEM ? -EAGAIN : err;
+	}
+	return 0;
+}

@@ -1,0 +1,12 @@
+// SPDX-License-Identifier: GPL-2.0
+#include "probe.h"
+
+struct ib_dmah;
+#ifndef SHIFT_MUST_FAIL
+typedef struct ib_mr *fn(struct ib_pd *, u64, u64, u64, int, struct ib_dmah *,
+			 struct ib_udata *);
+#else
+typedef struct ib_mr *fn(struct ib_pd *, u64, u64, u64, int, struct ib_udata *,
+			 struct ib_dmah *);
+#endif
+SHIFT_OP_IS(reg_user_mr, fn);

@@ -1,0 +1,134 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * How a switch or a QP's protection ends other than well: called off, failed,
+ * taken away, or overtaken by the application.  All under sqp->lock.
+ */
+#define pr_fmt(fmt) KBUILD_MODNAME ": " fmt
+
+#include <linux/ktime.h>
+#include "shift.h"
+
+/* The switch is called off: nothing changed, doorbells that were kept are rung. */
+void shift_switch_call_off(struct shift_qp *sqp)
+{
+	const struct ib_send_wr *bad;
+
+	sqp->asks = 0;
+	sqp->cause = SHIFT_CAUSE_NONE;
+	memset(&sqp->times, 0, sizeof(sqp->times));
+	shift_stat_inc(SHIFT_STAT_ABANDONED);
+	shift_notify_qp(sqp, SHIFT_QP_EV_ABANDONED, ktime_get_real_ns());
+	if (READ_ONCE(sqp->sdev->port_down))
+		shift_switch_arm(sqp, SHIFT_AGAIN_MS);
+	if (!test_and_clear_bit(SHIFT_QP_GATED, &sqp->flags))
+		return;
+	/* doorbells that were kept */
+	sqp->sdev->saved.post_send(sqp->qp, NULL, &bad);
+}
+
+static void send_gone(struct shift_qp *sqp)
+{
+	struct shift_msg m = { .type = SHIFT_MSG_GONE, .epoch = sqp->highest };
+	int i;
+
+	if (!sqp->peer_cookie)
+		return;
+	m.gone.reason = sqp->reason;
+	for (i = 0; i < 2; i++)
+		if (!shift_switch_send(sqp, i, &m))
+			break;
+}
+
+/**
+ * shift_switch_fail - the end of a failover that cannot be completed
+ * @sqp: the QP.
+ * @status: what the first unfinished operation gets; the rest is flushed.
+ *
+ * Default and backup are reset before the first error is shown: the peer's
+ * replay must not write into buffers that the application takes back.
+ */
+void shift_switch_fail(struct shift_qp *sqp, u32 status)
+{
+	bool errored;
+	u32 psn;
+
+	if (sqp->state == SHIFT_ST_FAIL)
+		return;
+	if (sqp->path == 0 && !test_bit(SHIFT_QP_FENCED, &sqp->flags))
+		shift_fence(sqp, &errored, &psn);
+	shift_backup_reset(sqp);
+	set_bit(SHIFT_QP_GATED, &sqp->flags);
+	shift_switch_state(sqp, SHIFT_ST_FAIL);
+	sqp->reason = SHIFT_REASON_FAILED;
+	sqp->fail_status = status;
+	shift_stat_inc(SHIFT_STAT_FAILED);
+	shift_fence_open(sqp);
+	if (test_bit(SHIFT_QP_ERRORED, &sqp->flags) && sqp->registered &&
+	    !shift_ledger_count(&sqp->ledger)) {
+		/* its error was kept back, and what it was for is lost: say so once */
+		struct shift_abi_wc wc = { .status = status, .qp_num = sqp->qpn };
+
+		shift_cq_push(sqp->scq, &wc);
+	}
+	shift_replay_flush(sqp);
+	shift_notify_qp(sqp, SHIFT_QP_EV_FAILED, ktime_get_real_ns());
+	send_gone(sqp);
+}
+
+/* The application's own error or teardown: it sees what it would have seen. */
+void shift_switch_app(struct shift_qp *sqp)
+{
+	bool away = sqp->path || test_bit(SHIFT_QP_FENCED, &sqp->flags);
+
+	sqp->reason = SHIFT_REASON_APP_ERROR;
+	send_gone(sqp);
+	if (away) {
+		/* the hardware cannot flush what it no longer has */
+		shift_backup_reset(sqp);
+		sqp->fail_status = IB_WC_WR_FLUSH_ERR;
+		shift_replay_flush(sqp);
+	} else {
+		const struct ib_send_wr *bad;
+
+		if (test_and_clear_bit(SHIFT_QP_GATED, &sqp->flags) && sqp->qp &&
+		    !test_bit(SHIFT_QP_DEAD, &sqp->flags))
+			sqp->sdev->saved.post_send(sqp->qp, NULL, &bad);
+	}
+	shift_fence_open(sqp);
+	shift_notify_qp(sqp, SHIFT_QP_EV_STATE, ktime_get_real_ns());
+}
+
+/**
+ * shift_switch_unprotect - from now on the QP is as without the module
+ * @sqp: the QP.
+ * @reason: what operators are told.
+ *
+ * One that has already left its default NIC cannot be: it fails.
+ */
+void shift_switch_unprotect(struct shift_qp *sqp, enum shift_reason reason)
+{
+	bool was = sqp->state == SHIFT_ST_RUN;
+
+	if (sqp->state == SHIFT_ST_APP || sqp->state == SHIFT_ST_FAIL) {
+		shift_switch_state(sqp, SHIFT_ST_OFF);
+		shift_pairing_drop(sqp);
+		sqp->reason = reason;
+		return;
+	}
+	if (sqp->path || test_bit(SHIFT_QP_FENCED, &sqp->flags)) {
+		shift_switch_fail(sqp, IB_WC_RETRY_EXC_ERR);
+		return;
+	}
+	if (sqp->state != SHIFT_ST_OFF) {
+		sqp->reason = reason;
+		send_gone(sqp);
+		shift_switch_state(sqp, SHIFT_ST_OFF);
+		if (test_bit(SHIFT_QP_GATED, &sqp->flags))
+			shift_switch_call_off(sqp);
+	}
+	shift_pairing_drop(sqp);
+	sqp->reason = reason;
+	sqp->asks = 0;
+	if (was)
+		shift_notify_qp(sqp, SHIFT_QP_EV_STATE, ktime_get_real_ns());
+}

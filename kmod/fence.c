@@ -1,0 +1,426 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * The fence: stop the default QP for good and take its work queue over.
+ *
+ * Order matters.  (1) GATED keeps doorbells out of the driver; RCU tells when
+ * the last one has left it.  (2) The provider's flag, a barrier on every CPU, and
+ * a look at its queue locks tell when no thread is in the middle of a post: RESET
+ * zeroes the ring.  (3) Ring and CQ producer are copied when both stood still.
+ * (4) RESET executes not one packet more.  (5) The responder's expected PSN is
+ * final, and so are the completions that the default CQ was given.
+ *
+ * The whole ring is the user's memory: see ring.h.  Errors here end in an error
+ * completion, never in a guess.
+ */
+#define pr_fmt(fmt) KBUILD_MODNAME ": " fmt
+
+#include <linux/delay.h>
+#include <linux/ktime.h>
+#include <linux/smp.h>
+#include <linux/slab.h>
+#include <rdma/ib_user_verbs.h>
+#include "shift.h"
+
+#define HOLD_US		20000	/* for a post under way to finish, scaled */
+#define STILL_US	20000	/* for completions to stop, scaled */
+#define CQ_STAMP	0x5348494654535450ull
+
+static void cpu_barrier(void *unused)
+{
+	smp_mb();
+}
+
+static u64 deadline_us(unsigned int us)
+{
+	return ktime_get_ns() + (u64)us * NSEC_PER_USEC *
+	       max(READ_ONCE(shift_deadline_scale), 1u);
+}
+
+static bool posting(const struct shift_qp *sqp)
+{
+	if (shift_word_read(&sqp->sq_lock) != sqp->lock_free)
+		return true;
+	return sqp->rq_lock.page && shift_word_read(&sqp->rq_lock) != sqp->lock_free;
+}
+
+/*
+ * Threads that post after this see the flag and WAIT.  One that holds a lock for
+ * longer than the deadline (stopped by a debugger, say) is not waited for: a WQE
+ * that it loses shows as a gap in the ring and ends in an error.
+ */
+static void hold_provider(struct shift_qp *sqp)
+{
+	u64 end;
+
+	set_bit(SHIFT_QP_GATED, &sqp->flags);
+	WRITE_ONCE(sqp->provider_held, true);
+	shift_word_write(&sqp->gate, SHIFT_QP_FLAG_GATE);
+	smp_mb();
+	smp_call_function(cpu_barrier, NULL, 1);
+	synchronize_rcu_expedited();
+
+	end = deadline_us(HOLD_US);
+	while (posting(sqp) && ktime_get_ns() < end)
+		usleep_range(20, 50);
+}
+
+/* Let threads that WAIT go on; also when nothing was held. */
+void shift_fence_open(struct shift_qp *sqp)
+{
+	if (!sqp->provider_held)
+		return;
+	if (sqp->gate.page)
+		shift_word_write(&sqp->gate, 0);
+	WRITE_ONCE(sqp->provider_held, false);
+	wake_up_all(&sqp->gate_wait);
+}
+
+/**
+ * shift_fence_mark_start - mark in the send ring that nothing was completed yet
+ * @sqp: the QP, about to go to RTS.
+ */
+void shift_fence_mark_start(struct shift_qp *sqp)
+{
+	u32 mark = SHIFT_RXE_START;
+
+	if (sqp->registered)
+		shift_ring_write_slot(&sqp->sq, shift_ring_consumer(&sqp->sq) - 1,
+				      shift_rxe_first_psn_offset(), &mark, sizeof(mark));
+}
+
+/**
+ * shift_fence_supported - is all outstanding work of a kind that can be moved?
+ * @sqp: a QP that runs on its default NIC.
+ *
+ * A look at a moving target: what is posted right after is caught at the fence.
+ *
+ * Return: 0, -EOPNOTSUPP.
+ */
+int shift_fence_supported(struct shift_qp *sqp)
+{
+	u32 mask = sqp->sq.slots - 1;
+	struct shift_wr wr;
+	u32 i, end;
+	u8 *slot;
+
+	if (!sqp->registered)
+		return -EOPNOTSUPP;
+	if (sqp->rq.npages &&
+	    shift_ring_producer(&sqp->rq) != shift_ring_consumer(&sqp->rq))
+		return -EOPNOTSUPP;
+	end = shift_ring_producer(&sqp->sq);
+	for (i = shift_ring_consumer(&sqp->sq); i != end; i = (i + 1) & mask) {
+		slot = shift_ledger_raw(&sqp->ledger, i);
+		shift_ring_copy_slot(&sqp->sq, i, slot);
+		if (shift_rxe_decode(slot, sqp->sq.slot_size, &wr) ||
+		    wr.opcode != SHIFT_WR_RDMA_WRITE)
+			return -EOPNOTSUPP;
+	}
+	return 0;
+}
+
+/**
+ * shift_fence_cause - the status that broke the QP, as the ring has it
+ * @sqp: the QP.
+ *
+ * rxe 6.12 shows only flushes of a QP whose own sending failed.
+ *
+ * Context: any that may take a spinlock.
+ * Return: enum ib_wc_status, 0 if no slot has one.
+ */
+u32 shift_fence_cause(struct shift_qp *sqp)
+{
+	u32 i, n, status = 0;
+
+	spin_lock_bh(&sqp->ledger_lock);
+	if (sqp->registered) {
+		i = shift_ring_producer(&sqp->sq);
+		for (n = 1; n < sqp->sq.slots; n++) {
+			status = shift_ring_slot_u32(&sqp->sq, --i, shift_rxe_status_offset());
+			if (status && status != IB_WC_WR_FLUSH_ERR)
+				break;
+			status = 0;
+		}
+	}
+	spin_unlock_bh(&sqp->ledger_lock);
+	return status;
+}
+
+/* The send CQ's ring just before the fence, to count what came after. */
+struct cq_mark {
+	u32 producer;
+};
+
+static void cq_stamp(struct shift_cq *scq, struct cq_mark *mark)
+{
+	u64 stamp = CQ_STAMP;
+
+	mark->producer = shift_ring_producer(&scq->ring);
+	/* the tail of a slot is nobody's; a lap of the ring overwrites it */
+	shift_ring_write_slot(&scq->ring, mark->producer - 1,
+			      scq->ring.slot_size - sizeof(stamp), &stamp, sizeof(stamp));
+}
+
+/* Completions with success of @sqp's sends since @mark; -EOVERFLOW after a lap. */
+static int cq_count(struct shift_qp *sqp, const struct cq_mark *mark, u8 *slot)
+{
+	const struct shift_ring *ring = &sqp->scq->ring;
+	const struct ib_uverbs_wc *wc = (void *)slot;
+	u32 i, end = shift_ring_producer(ring);
+	u64 stamp;
+	int n = 0;
+
+	shift_ring_copy_slot(ring, mark->producer - 1, slot);
+	memcpy(&stamp, slot + ring->slot_size - sizeof(stamp), sizeof(stamp));
+	if (stamp != CQ_STAMP)
+		return -EOVERFLOW;
+	for (i = mark->producer & (ring->slots - 1); i != end; i = (i + 1) & (ring->slots - 1)) {
+		shift_ring_copy_slot(ring, i, slot);
+		if (wc->qp_num == sqp->qpn && wc->status == IB_WC_SUCCESS &&
+		    !(wc->opcode & IB_WC_RECV))
+			n++;
+	}
+	return n;
+}
+
+/**
+ * shift_fence_mark_error - the first error completion of the QP is at hand
+ * @sqp: the QP.
+ * @status: its status.
+ *
+ * From there on its error completions will be counted: one for each operation
+ * that was outstanding.
+ *
+ * Context: any that may take a spinlock.
+ */
+void shift_fence_mark_error(struct shift_qp *sqp, u32 status)
+{
+	struct shift_cq *scq = sqp->scq;
+	u64 stamp = CQ_STAMP;
+
+	spin_lock_bh(&scq->lock);
+	if (scq->registered) {
+		sqp->error_status = status;
+		sqp->error_pos = shift_ring_consumer(&scq->ring);
+		shift_ring_write_slot(&scq->ring, sqp->error_pos - 1,
+				      scq->ring.slot_size - sizeof(stamp), &stamp,
+				      sizeof(stamp));
+	}
+	spin_unlock_bh(&scq->lock);
+}
+
+/*
+ * Where the flushed part of the ring begins: one error completion was given for
+ * each operation in it.  Only if none can be missing: the CQ holds as many as the
+ * send queue, is not full, and was not gone round.
+ */
+static void find_flushed(struct shift_qp *sqp, struct shift_rxe_view *view, u8 *slot)
+{
+	const struct shift_ring *ring = &sqp->scq->ring;
+	const struct ib_uverbs_wc *wc = (void *)slot;
+	u32 i, n = 0, mask = ring->slots - 1, end = shift_ring_producer(ring);
+	u64 stamp;
+
+	i = shift_ring_consumer(ring);
+	if (ring->slots < sqp->sq.slots || ((end + 1) & mask) == i)
+		return;
+	if (sqp->error_status) {
+		i = sqp->error_pos;
+		shift_ring_copy_slot(ring, i - 1, slot);
+		memcpy(&stamp, slot + ring->slot_size - sizeof(stamp), sizeof(stamp));
+		if (stamp != CQ_STAMP)
+			return;
+	}
+	for (i &= mask; i != end; i = (i + 1) & mask) {
+		shift_ring_copy_slot(ring, i, slot);
+		if (wc->qp_num != sqp->qpn || !wc->status || wc->opcode & IB_WC_RECV)
+			continue;
+		n++;
+	}
+	if (n < view->slots) {
+		view->acked = (view->consumer - n) & (view->slots - 1);
+		view->acked_valid = n > 0;
+	}
+}
+
+static void copy_ring(struct shift_qp *sqp, struct shift_rxe_view *view)
+{
+	u32 i;
+
+	view->producer = shift_ring_producer(&sqp->sq);
+	for (i = 0; i < sqp->sq.slots; i++)
+		shift_ring_copy_slot(&sqp->sq, i, shift_ledger_raw(&sqp->ledger, i));
+	view->consumer = shift_ring_consumer(&sqp->sq);
+}
+
+/*
+ * A copy that no completion crossed: consumer and CQ producer are the same
+ * before and after.  Nothing new can be posted, so the last completions come
+ * within a round trip; on a dead path they have come already.
+ */
+static void copy_still(struct shift_qp *sqp, struct shift_rxe_view *view,
+		       struct cq_mark *mark)
+{
+	u64 end = deadline_us(STILL_US);
+	u32 before;
+
+	do {
+		before = shift_ring_consumer(&sqp->sq);
+		cq_stamp(sqp->scq, mark);
+		usleep_range(50, 100);
+		copy_ring(sqp, view);
+		if (view->consumer == before &&
+		    shift_ring_producer(&sqp->scq->ring) == mark->producer)
+			return;
+	} while (ktime_get_ns() < end);
+}
+
+static int query_default(struct shift_qp *sqp, struct ib_qp_attr *attr)
+{
+	struct ib_qp_init_attr init = {};
+
+	memset(attr, 0, sizeof(*attr));
+	return sqp->sdev->saved.query_qp(sqp->qp, attr, IB_QP_STATE | IB_QP_RQ_PSN, &init);
+}
+
+static int reset_default(struct shift_qp *sqp)
+{
+	struct ib_qp_attr attr = { .qp_state = IB_QPS_RESET };
+
+	return sqp->sdev->saved.modify_qp(sqp->qp, &attr, IB_QP_STATE, NULL);
+}
+
+/* The copied ring becomes the ledger: entry for entry, from @rewind->first. */
+static int fill_ledger(struct shift_qp *sqp, const struct shift_rxe_rewind *rewind)
+{
+	struct shift_ledger *l = &sqp->ledger;
+	struct shift_wr wr;
+	int err = 0;
+	u32 i;
+
+	shift_ledger_start(l, rewind->first);
+	for (i = 0; i < rewind->count; i++) {
+		const u8 *raw = shift_ledger_raw(l, l->head);
+		u32 packets = 0;
+		u8 flags = 0;
+
+		/* what cannot be moved stays in the record: it gets its error */
+		if (shift_rxe_decode(raw, l->slot_size, &wr) ||
+		    wr.opcode != SHIFT_WR_RDMA_WRITE) {
+			err = -EOPNOTSUPP;
+		} else {
+			packets = shift_wr_packets(wr.opcode, wr.length, sqp->mtu);
+			if (!sqp->sig_all && !(wr.flags & SHIFT_WR_SIGNALED))
+				flags = SHIFT_ENTRY_SILENT;
+		}
+		shift_ledger_append(l, packets, flags);
+	}
+	return err;
+}
+
+/**
+ * shift_fence - stop the default QP and rewind its send queue into the ledger
+ * @sqp: the QP, locked.
+ * @errored: out: it was in ERR already.
+ * @expected_psn: out: what its responder expects next.
+ *
+ * Idempotent: a QP that was fenced since its last RUN gives the same answer.
+ *
+ * Context: process context; sleeps for up to some tens of ms.
+ * Return: 0; -ECANCELED: the error is the application's own, nothing was
+ * changed; -EIO: the NIC could not be asked; another error: fenced, but what
+ * is outstanding cannot be told or moved.
+ */
+int shift_fence(struct shift_qp *sqp, bool *errored, u32 *expected_psn)
+{
+	struct shift_rxe_view view = {
+		.ring = sqp->ledger.raw,
+		.slots = sqp->sq.slots,
+		.slot_size = sqp->sq.slot_size,
+		.start_psn = sqp->sq_psn,
+		.mtu = sqp->mtu,
+	};
+	struct shift_rxe_rewind rewind;
+	struct ib_qp_attr *attr;
+	struct cq_mark mark;
+	int err, rewound, seen;
+	u8 *slot;
+
+	lockdep_assert_held(&sqp->lock);
+	if (test_bit(SHIFT_QP_FENCED, &sqp->flags)) {
+		shift_backup_reset(sqp);
+		spin_lock_bh(&sqp->ledger_lock);
+		shift_ledger_rewind(&sqp->ledger);
+		spin_unlock_bh(&sqp->ledger_lock);
+		*expected_psn = sqp->expected_psn;
+		return 0;
+	}
+	if (!sqp->registered || !sqp->scq->registered)
+		return -EIO;
+	attr = kzalloc(sizeof(*attr), GFP_NOIO);
+	slot = kzalloc(sqp->scq->ring.slot_size, GFP_NOIO);
+	if (!attr || !slot) {
+		err = -EIO;
+		goto out_free;
+	}
+
+	hold_provider(sqp);
+	copy_still(sqp, &view, &mark);
+	if (query_default(sqp, attr)) {
+		err = -EIO;
+		goto out_open;
+	}
+	view.errored = attr->qp_state == IB_QPS_ERR;
+	*errored = view.errored;
+	if (view.errored) {
+		copy_still(sqp, &view, &mark);	/* it may have become so after the copy */
+		find_flushed(sqp, &view, slot);
+	}
+	rewound = shift_rxe_rewind(&view, &rewind);
+	if (rewound && view.errored && !test_bit(SHIFT_QP_ERRORED, &sqp->flags)) {
+		/* no path error in the ring: what failed is the application's */
+		clear_bit(SHIFT_QP_GATED, &sqp->flags);
+		err = -ECANCELED;
+		goto out_open;
+	}
+
+	err = reset_default(sqp);
+	if (!err)
+		err = query_default(sqp, attr);
+	if (err) {
+		err = -EIO;
+		goto out_open;
+	}
+	set_bit(SHIFT_QP_FENCED, &sqp->flags);
+	*expected_psn = attr->rq_psn & SHIFT_PSN_MASK;
+	seen = view.errored ? 0 : cq_count(sqp, &mark, slot);
+
+	spin_lock_bh(&sqp->ledger_lock);
+	if (rewound) {
+		/* how far it got cannot be told; what is outstanding can, unless
+		 * the ring was overrun after the error
+		 */
+		rewind.first = view.errored ? view.producer : view.consumer;
+		rewind.count = (view.producer - rewind.first) & (view.slots - 1);
+		rewind.first_psn = 0;
+	}
+	sqp->anchor_psn = rewind.first_psn;
+	err = fill_ledger(sqp, &rewind);
+	if (rewound)
+		err = rewound;
+	sqp->fenced_count = shift_ledger_count(&sqp->ledger);
+	if (!err && seen)
+		err = seen < 0 ? seen : shift_ledger_seen(&sqp->ledger, seen);
+	sqp->ledger_live = true;
+	shift_ring_set_consumer(&sqp->sq, shift_ledger_slot(&sqp->ledger, sqp->ledger.tail));
+	spin_unlock_bh(&sqp->ledger_lock);
+	if (err)
+		pr_warn_ratelimited("%s qp %u: outstanding work could not be taken over (%d)\n",
+				    sqp->sdev->name, sqp->qpn, err);
+out_open:
+	shift_fence_open(sqp);
+out_free:
+	kfree(slot);
+	kfree(attr);
+	return err;
+}

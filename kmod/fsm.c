@@ -1,0 +1,374 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * The state machine of a protected QP as one table: see Documentation/protocol.md.
+ *
+ * Rows are grouped by event and tried in order; the first one whose state and
+ * guards match is the rule.  What the network may deliver at any time has a row
+ * in every state, so that only a local event in the wrong state finds none.
+ */
+#include "fsm.h"
+
+#define ST(s)	(1u << SHIFT_ST_##s)
+#define G(g)	SHIFT_G_##g
+
+#define RULE(_from, _event, _mask, _want, _action, _next) {	\
+	.from = (_from),					\
+	.event = SHIFT_EV_##_event,				\
+	.mask = (_mask),					\
+	.want = (_want),					\
+	.action = SHIFT_ACT_##_action,				\
+	.next = SHIFT_ST_##_next,				\
+}
+
+/* guards: nothing matters; all of these set; all of these clear */
+#define ALWAYS(from, event, action, next) \
+	RULE(from, event, 0, 0, action, next)
+#define IF(from, event, guards, action, next) \
+	RULE(from, event, guards, guards, action, next)
+#define UNLESS(from, event, guards, action, next) \
+	RULE(from, event, guards, 0, action, next)
+
+/* rows that do not leave their state */
+#define STAY(s, event, action)		ALWAYS(ST(s), event, action, s)
+#define STAY_IF(s, event, g, action)	IF(ST(s), event, g, action, s)
+#define STAY_MOVED(event, action)	/* after the fence */	\
+	STAY(FENCE, event, action),				\
+	STAY(AGREE, event, action),				\
+	STAY(SYNC, event, action)
+#define STAY_DRAINS(event, action)				\
+	STAY(DRAIN, event, action),				\
+	STAY(SUNK, event, action),				\
+	STAY(HOME, event, action)
+#define STAY_LIVE(event, action)				\
+	STAY(RUN, event, action),				\
+	STAY(ASKED, event, action),				\
+	STAY_MOVED(event, action),				\
+	STAY_DRAINS(event, action)
+#define STAY_DEAD(event, action)				\
+	STAY(OFF, event, action),				\
+	STAY(FAIL, event, action),				\
+	STAY(APP, event, action)
+#define STAY_ALL(event, action)					\
+	STAY_LIVE(event, action),				\
+	STAY_DEAD(event, action)
+
+/* any state of a switch, and RUN */
+#define LIVE	(ST(RUN) | ST(ASKED) | ST(FENCE) | ST(AGREE) | ST(SYNC) | \
+		 ST(DRAIN) | ST(SUNK) | ST(HOME))
+
+/* the peer's QP is lost, whatever epoch that was said in: its cookie says whose */
+#define LOST(event)								\
+	IF(ST(RUN) | ST(ASKED) | ST(DRAIN), event, G(HEALTHY), UNPROTECT, OFF),	\
+	ALWAYS(LIVE, event, FAIL, FAIL),					\
+	STAY_DEAD(event, NONE)
+
+/* no path is left to ask for: the end of an errored or fenced QP */
+#define ASK_OR_FAIL(from, event)			\
+	IF(from, event, G(USABLE), ASK, ASKED),		\
+	ALWAYS(from, event, FAIL, FAIL)
+
+static const struct shift_rule rules[] = {
+	/* protection comes and goes */
+	ALWAYS(ST(OFF), PAIRED, PROTECT, RUN),
+	STAY_LIVE(PAIRED, NONE),
+	STAY(FAIL, PAIRED, NONE),
+	STAY(APP, PAIRED, NONE),
+
+	IF(ST(RUN), UNPAIRED, G(HEALTHY), UNPROTECT, OFF),
+	ALWAYS(ST(RUN), UNPAIRED, FAIL, FAIL),	/* its errors were kept back already */
+	STAY_ALL(UNPAIRED, NONE),		/* in a switch: the deadlines decide */
+
+	/* triggers; fault beats operator beats failback */
+	IF(ST(RUN) | ST(DRAIN) | ST(SUNK), FAULT, G(USABLE), ASK, ASKED),
+	STAY_ALL(FAULT, NONE),
+
+	IF(ST(RUN), MOVE, G(HEALTHY), DRAIN, DRAIN),
+	STAY_ALL(MOVE, NONE),
+
+	/* what the peer asks for */
+	IF(LIVE, RX_REQ, G(JOINS), JOIN, FENCE),
+	STAY_IF(RUN, RX_REQ, G(CURRENT), NONE),	/* a late copy: that switch is done */
+	STAY_IF(FENCE, RX_REQ, G(CURRENT), KEEP),
+	STAY_IF(AGREE, RX_REQ, G(CURRENT), REACK),
+	STAY_IF(SYNC, RX_REQ, G(CURRENT), REACK),
+	STAY_ALL(RX_REQ, NACK),
+
+	IF(ST(RUN) | ST(DRAIN) | ST(SUNK), RX_REQ_DRAIN, G(JOINS) | G(HEALTHY),
+	   DRAIN, DRAIN),
+	STAY_IF(RUN, RX_REQ_DRAIN, G(CURRENT), NONE),
+	STAY_IF(DRAIN, RX_REQ_DRAIN, G(CURRENT), NONE),
+	STAY_IF(SUNK, RX_REQ_DRAIN, G(CURRENT), REACK),
+	STAY_IF(HOME, RX_REQ_DRAIN, G(CURRENT), REACK),
+	STAY_ALL(RX_REQ_DRAIN, NACK),
+
+	/* answers */
+	IF(LIVE, RX_ACK, G(JOINS), JOIN, FENCE),
+	IF(ST(ASKED), RX_ACK, G(CURRENT), JOIN, FENCE),
+	STAY_IF(AGREE, RX_ACK, G(CURRENT), REACK),
+	STAY_IF(SYNC, RX_ACK, G(CURRENT), REACK),
+	STAY_ALL(RX_ACK, NONE),
+
+	IF(ST(ASKED) | ST(DRAIN), RX_NACK, G(CURRENT) | G(HEALTHY), UNGATE, RUN),
+	IF(ST(ASKED), RX_NACK, G(CURRENT) | G(NACK_GONE), FAIL, FAIL),
+	STAY_ALL(RX_NACK, NONE),	/* errored or fenced: the deadline tries again */
+
+	/* the fence */
+	ALWAYS(ST(FENCE), FENCED, PROGRESS, AGREE),
+	ALWAYS(ST(FENCE), UNFENCED, PROGRESS, AGREE),
+
+	/* agreement */
+	IF(LIVE, RX_PROGRESS, G(JOINS), JOIN, FENCE),
+	STAY_IF(ASKED, RX_PROGRESS, G(CURRENT), KEEP),
+	STAY_IF(FENCE, RX_PROGRESS, G(CURRENT), KEEP),
+	IF(ST(AGREE), RX_PROGRESS, G(CURRENT), READY, SYNC),
+	/* asked again: what we answered was lost */
+	STAY_IF(SYNC, RX_PROGRESS, G(CURRENT), REACK),
+	STAY_IF(RUN, RX_PROGRESS, G(CURRENT), REACK),
+	STAY_ALL(RX_PROGRESS, NONE),
+
+	IF(LIVE, RX_UNKNOWN, G(JOINS), JOIN, FENCE),
+	STAY_IF(ASKED, RX_UNKNOWN, G(CURRENT), KEEP),
+	STAY_IF(FENCE, RX_UNKNOWN, G(CURRENT), KEEP),
+	IF(ST(AGREE), RX_UNKNOWN, G(CURRENT) | G(PAPER), READY, SYNC),
+	IF(ST(AGREE), RX_UNKNOWN, G(CURRENT) | G(IDLE), READY, SYNC),
+	IF(ST(AGREE), RX_UNKNOWN, G(CURRENT), FAIL, FAIL),
+	STAY_ALL(RX_UNKNOWN, NONE),
+
+	STAY_IF(ASKED, RX_READY, G(CURRENT), KEEP),
+	STAY_IF(FENCE, RX_READY, G(CURRENT), KEEP),
+	STAY_IF(AGREE, RX_READY, G(CURRENT), KEEP),
+	IF(ST(SYNC), RX_READY, G(CURRENT) | G(TO_DEFAULT), HOME, HOME),
+	IF(ST(SYNC), RX_READY, G(CURRENT), REPLAY, RUN),
+	STAY_ALL(RX_READY, NONE),
+
+	/* the drain: WaitSignaled is DRAIN, WaitSinked is SUNK */
+	IF(ST(DRAIN), LEDGER_EMPTY, G(HEALTHY), DRAINED, SUNK),
+	STAY(DRAIN, LEDGER_EMPTY, NONE),
+	IF(ST(SUNK), LEDGER_EMPTY, G(PEER_DRAINED) | G(TO_DEFAULT), HOME, HOME),
+	IF(ST(SUNK), LEDGER_EMPTY, G(PEER_DRAINED), JOIN, FENCE),
+	STAY(SUNK, LEDGER_EMPTY, NONE),
+
+	STAY_IF(DRAIN, RX_DRAINED, G(CURRENT), NOTE_DRAINED),
+	IF(ST(SUNK), RX_DRAINED, G(CURRENT) | G(PEER_DRAINED) | G(TO_DEFAULT),
+	   HOME, HOME),
+	IF(ST(SUNK), RX_DRAINED, G(CURRENT) | G(PEER_DRAINED), JOIN, FENCE),
+	STAY_IF(SUNK, RX_DRAINED, G(CURRENT), NOTE_DRAINED),
+	STAY_ALL(RX_DRAINED, NONE),
+
+	/* going home */
+	STAY_IF(SYNC, RX_HOME_READY, G(CURRENT), KEEP),
+	STAY_IF(SUNK, RX_HOME_READY, G(CURRENT), NOTE_HOME),
+	IF(ST(HOME), RX_HOME_READY, G(CURRENT) | G(HOME_BOTH), RETURN, RUN),
+	STAY_IF(HOME, RX_HOME_READY, G(CURRENT), NOTE_HOME),
+	STAY_ALL(RX_HOME_READY, NONE),
+
+	IF(ST(HOME), PROVIDER_HOME, G(HOME_BOTH), RETURN, RUN),
+	STAY(HOME, PROVIDER_HOME, NOTE_HOME),
+
+	/* the peer's end */
+	LOST(RX_APP_ERR),
+	LOST(RX_GONE),
+
+	/* deadlines: every state that waits has one */
+	STAY_IF(RUN, DEADLINE, G(HEALTHY), NONE),
+	ASK_OR_FAIL(ST(RUN), DEADLINE),
+	IF(ST(ASKED) | ST(DRAIN), DEADLINE, G(HEALTHY), UNGATE, RUN),
+	ASK_OR_FAIL(ST(ASKED) | ST(DRAIN), DEADLINE),
+	ALWAYS(ST(FENCE), DEADLINE, PROGRESS, AGREE),	/* as UNFENCED */
+	IF(ST(SUNK), DEADLINE, G(USABLE), ASK, ASKED),
+	IF(ST(SUNK), DEADLINE, G(HEALTHY), UNGATE, RUN),
+	ALWAYS(ST(SUNK), DEADLINE, FAIL, FAIL),
+	ASK_OR_FAIL(ST(AGREE) | ST(SYNC) | ST(HOME), DEADLINE),
+	STAY_DEAD(DEADLINE, NONE),
+
+	/* the application's own end */
+	ALWAYS(LIVE, APP_ERROR, APP, APP),
+	STAY_DEAD(APP_ERROR, NONE),
+};
+
+/**
+ * shift_fsm_find() - the rule for an event
+ * @state: state of the QP.
+ * @event: what happened.
+ * @guards: SHIFT_G_* that hold.
+ *
+ * Context: any.
+ * Return: the first row that matches, or NULL if the event is illegal in @state
+ * (the caller counts it and does nothing).
+ */
+const struct shift_rule *shift_fsm_find(enum shift_state state,
+					enum shift_event event, u32 guards)
+{
+	unsigned int i;
+
+	BUILD_BUG_ON(__SHIFT_ST_MAX > 16);	/* width of shift_rule.from */
+
+	if ((unsigned int)state >= __SHIFT_ST_MAX)
+		return NULL;
+
+	for (i = 0; i < ARRAY_SIZE(rules); i++) {
+		const struct shift_rule *r = &rules[i];
+
+		if (r->event == event && (r->from & (1u << state)) &&
+		    (guards & r->mask) == r->want)
+			return r;
+	}
+	return NULL;
+}
+
+/**
+ * shift_fsm_rules() - the whole table, for tests and documentation
+ * @n: number of rows.
+ *
+ * Return: the first row.
+ */
+const struct shift_rule *shift_fsm_rules(unsigned int *n)
+{
+	*n = ARRAY_SIZE(rules);
+	return rules;
+}
+
+static const char *const state_names[] = {
+	[SHIFT_ST_OFF]		= "OFF",
+	[SHIFT_ST_RUN]		= "RUN",
+	[SHIFT_ST_ASKED]	= "ASKED",
+	[SHIFT_ST_FENCE]	= "FENCE",
+	[SHIFT_ST_AGREE]	= "AGREE",
+	[SHIFT_ST_SYNC]		= "SYNC",
+	[SHIFT_ST_DRAIN]	= "DRAIN",
+	[SHIFT_ST_SUNK]		= "SUNK",
+	[SHIFT_ST_HOME]		= "HOME",
+	[SHIFT_ST_FAIL]		= "FAIL",
+	[SHIFT_ST_APP]		= "APP",
+};
+
+static const char *const event_names[] = {
+	[SHIFT_EV_PAIRED]	= "PAIRED",
+	[SHIFT_EV_UNPAIRED]	= "UNPAIRED",
+	[SHIFT_EV_FAULT]	= "FAULT",
+	[SHIFT_EV_MOVE]		= "MOVE",
+	[SHIFT_EV_RX_REQ]	= "RX_REQ",
+	[SHIFT_EV_RX_REQ_DRAIN]	= "RX_REQ_DRAIN",
+	[SHIFT_EV_RX_ACK]	= "RX_ACK",
+	[SHIFT_EV_RX_NACK]	= "RX_NACK",
+	[SHIFT_EV_FENCED]	= "FENCED",
+	[SHIFT_EV_UNFENCED]	= "UNFENCED",
+	[SHIFT_EV_RX_PROGRESS]	= "RX_PROGRESS",
+	[SHIFT_EV_RX_UNKNOWN]	= "RX_UNKNOWN",
+	[SHIFT_EV_RX_READY]	= "RX_READY",
+	[SHIFT_EV_LEDGER_EMPTY]	= "LEDGER_EMPTY",
+	[SHIFT_EV_RX_DRAINED]	= "RX_DRAINED",
+	[SHIFT_EV_RX_HOME_READY] = "RX_HOME_READY",
+	[SHIFT_EV_PROVIDER_HOME] = "PROVIDER_HOME",
+	[SHIFT_EV_RX_APP_ERR]	= "RX_APP_ERR",
+	[SHIFT_EV_RX_GONE]	= "RX_GONE",
+	[SHIFT_EV_DEADLINE]	= "DEADLINE",
+	[SHIFT_EV_APP_ERROR]	= "APP_ERROR",
+};
+
+static const char *const action_names[] = {
+	[SHIFT_ACT_NONE]	= "NONE",
+	[SHIFT_ACT_PROTECT]	= "PROTECT",
+	[SHIFT_ACT_UNPROTECT]	= "UNPROTECT",
+	[SHIFT_ACT_ASK]		= "ASK",
+	[SHIFT_ACT_NACK]	= "NACK",
+	[SHIFT_ACT_REACK]	= "REACK",
+	[SHIFT_ACT_JOIN]	= "JOIN",
+	[SHIFT_ACT_UNGATE]	= "UNGATE",
+	[SHIFT_ACT_PROGRESS]	= "PROGRESS",
+	[SHIFT_ACT_READY]	= "READY",
+	[SHIFT_ACT_REPLAY]	= "REPLAY",
+	[SHIFT_ACT_KEEP]	= "KEEP",
+	[SHIFT_ACT_DRAIN]	= "DRAIN",
+	[SHIFT_ACT_DRAINED]	= "DRAINED",
+	[SHIFT_ACT_NOTE_DRAINED] = "NOTE_DRAINED",
+	[SHIFT_ACT_HOME]	= "HOME",
+	[SHIFT_ACT_NOTE_HOME]	= "NOTE_HOME",
+	[SHIFT_ACT_RETURN]	= "RETURN",
+	[SHIFT_ACT_FAIL]	= "FAIL",
+	[SHIFT_ACT_APP]		= "APP",
+};
+
+/**
+ * shift_state_name() - name of a state
+ * @state: any value.
+ *
+ * Return: the name, "?" for a value that is no state.
+ */
+const char *shift_state_name(enum shift_state state)
+{
+	BUILD_BUG_ON(ARRAY_SIZE(state_names) != __SHIFT_ST_MAX);
+	return (unsigned int)state < __SHIFT_ST_MAX ? state_names[state] : "?";
+}
+
+/**
+ * shift_event_name() - name of an event
+ * @event: any value.
+ *
+ * Return: the name, "?" for a value that is no event.
+ */
+const char *shift_event_name(enum shift_event event)
+{
+	BUILD_BUG_ON(ARRAY_SIZE(event_names) != __SHIFT_EV_MAX);
+	return (unsigned int)event < __SHIFT_EV_MAX ? event_names[event] : "?";
+}
+
+/**
+ * shift_action_name() - name of an action
+ * @action: any value.
+ *
+ * Return: the name, "?" for a value that is no action.
+ */
+const char *shift_action_name(enum shift_action action)
+{
+	BUILD_BUG_ON(ARRAY_SIZE(action_names) != __SHIFT_ACT_MAX);
+	return (unsigned int)action < __SHIFT_ACT_MAX ? action_names[action] : "?";
+}
+
+/**
+ * shift_fsm_deadline_ms() - how long a QP may stay in a state
+ * @state: the state.
+ *
+ * Counted from entry; staying in a state by a rule that does not leave it must
+ * not start the time anew.  RUN has none in the table: an errored QP that found
+ * no usable path gets SHIFT_EV_DEADLINE a second after the fault.
+ *
+ * Return: milliseconds, 0 for a state without a deadline.
+ */
+unsigned int shift_fsm_deadline_ms(enum shift_state state)
+{
+	switch (state) {
+	case SHIFT_ST_ASKED:
+		return 300;
+	case SHIFT_ST_FENCE:
+		return 2000;
+	case SHIFT_ST_AGREE:
+	case SHIFT_ST_SYNC:
+	case SHIFT_ST_DRAIN:
+		return 1000;
+	case SHIFT_ST_SUNK:
+	case SHIFT_ST_HOME:
+		return 100;
+	default:
+		return 0;
+	}
+}
+
+/**
+ * shift_epoch_next() - the epoch of a new ask
+ * @highest: highest epoch ever sent or joined.
+ * @odd: our parity; the peer has the other one, so that two asks never tie.
+ *
+ * Return: the smallest epoch above @highest with our parity; 0, which is no
+ * epoch, when there is none left.
+ */
+u32 shift_epoch_next(u32 highest, bool odd)
+{
+	u32 next = highest + 1;
+
+	if (!next)
+		return 0;
+	if ((next & 1) != (odd ? 1u : 0u))
+		next++;
+	return next;
+}

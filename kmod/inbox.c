@@ -1,0 +1,105 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * What waits for the machine of a QP: pending bits, its timer, and one message of
+ * each kind.  inbox_lock also covers state changes for readers that cannot sleep,
+ * and that nothing is queued once the QP is DEAD.
+ */
+#include "shift.h"
+
+/* Any context that may take a spinlock; the QP must not be freed under us. */
+void shift_switch_kick(struct shift_qp *sqp, unsigned int bit)
+{
+	spin_lock_bh(&sqp->inbox_lock);
+	if (!test_bit(SHIFT_QP_DEAD, &sqp->flags)) {
+		set_bit(bit, &sqp->flags);
+		queue_work(shift_wq, &sqp->work);
+	}
+	spin_unlock_bh(&sqp->inbox_lock);
+}
+
+void shift_switch_arm(struct shift_qp *sqp, unsigned int ms)
+{
+	unsigned long delay = msecs_to_jiffies(ms * max(READ_ONCE(shift_deadline_scale), 1u));
+
+	spin_lock_bh(&sqp->inbox_lock);
+	if (!test_bit(SHIFT_QP_DEAD, &sqp->flags))
+		mod_delayed_work(shift_wq, &sqp->timer, delay);
+	spin_unlock_bh(&sqp->inbox_lock);
+}
+
+void shift_switch_timer(struct work_struct *work)
+{
+	struct shift_qp *sqp = container_of(to_delayed_work(work), struct shift_qp, timer);
+
+	shift_switch_kick(sqp, SHIFT_QP_DEADLINE);
+}
+
+/**
+ * shift_switch_deliver - put a message into the QP's mailbox
+ * @sqp: the QP.
+ * @m: validated message; an older epoch never replaces a newer one.
+ */
+void shift_switch_deliver(struct shift_qp *sqp, const struct shift_msg *m)
+{
+	struct shift_mailbox *inbox = &sqp->inbox;
+
+	spin_lock_bh(&sqp->inbox_lock);
+	if (!test_bit(SHIFT_QP_DEAD, &sqp->flags)) {
+		if (!(inbox->valid & BIT(m->type)) ||
+		    m->epoch >= inbox->msg[m->type].epoch) {
+			inbox->msg[m->type] = *m;
+			inbox->valid |= BIT(m->type);
+		}
+		queue_work(shift_wq, &sqp->work);
+	}
+	spin_unlock_bh(&sqp->inbox_lock);
+}
+
+/* False if it is empty.  The oldest kind first, as the protocol orders them within an epoch. */
+bool shift_inbox_take(struct shift_qp *sqp, struct shift_msg *m)
+{
+	static const u8 order[] = {
+		SHIFT_MSG_PAIR, SHIFT_MSG_GONE, SHIFT_MSG_NACK, SHIFT_MSG_REQ,
+		SHIFT_MSG_ACK, SHIFT_MSG_PROGRESS, SHIFT_MSG_READY,
+		SHIFT_MSG_DRAINED, SHIFT_MSG_HOME_READY,
+	};
+	bool found = false;
+	int i;
+
+	spin_lock_bh(&sqp->inbox_lock);
+	for (i = 0; i < ARRAY_SIZE(order) && !found; i++) {
+		if (!(sqp->inbox.valid & BIT(order[i])))
+			continue;
+		*m = sqp->inbox.msg[order[i]];
+		sqp->inbox.valid &= ~BIT(order[i]);
+		found = true;
+	}
+	spin_unlock_bh(&sqp->inbox_lock);
+	return found;
+}
+
+/* A PAIR stays: it may be the one that brings protection. */
+void shift_inbox_clear(struct shift_qp *sqp)
+{
+	spin_lock_bh(&sqp->inbox_lock);
+	sqp->inbox.valid &= BIT(SHIFT_MSG_PAIR);
+	spin_unlock_bh(&sqp->inbox_lock);
+}
+
+/* Back into the mailbox for a later state, unless a newer one has come. */
+void shift_inbox_keep(struct shift_qp *sqp, const struct shift_msg *m)
+{
+	spin_lock_bh(&sqp->inbox_lock);
+	if (!(sqp->inbox.valid & BIT(m->type))) {
+		sqp->inbox.msg[m->type] = *m;
+		sqp->inbox.valid |= BIT(m->type);
+	}
+	spin_unlock_bh(&sqp->inbox_lock);
+}
+
+void shift_switch_state(struct shift_qp *sqp, enum shift_state state)
+{
+	spin_lock_bh(&sqp->inbox_lock);
+	WRITE_ONCE(sqp->state, state);
+	spin_unlock_bh(&sqp->inbox_lock);
+}

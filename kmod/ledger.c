@@ -1,0 +1,238 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * The ledger of a QP's send side.  Nothing here allocates, sleeps or locks: see
+ * ledger.h for who serializes.
+ */
+#include "ledger.h"
+
+/**
+ * shift_ledger_init() - an empty ledger over the caller's memory
+ * @l: the ledger.
+ * @entry: @slots entries.
+ * @raw: @slots * @slot_size bytes for the kernel copy of the ring.
+ * @slots: slots of the user's ring, a power of two.
+ * @slot_size: bytes of one.
+ */
+void shift_ledger_init(struct shift_ledger *l, struct shift_entry *entry,
+		       void *raw, u32 slots, u32 slot_size)
+{
+	memset(entry, 0, slots * sizeof(*entry));
+	l->entry = entry;
+	l->raw = raw;
+	l->slots = slots;
+	l->slot_size = slot_size;
+	shift_ledger_start(l, 0);
+}
+
+/**
+ * shift_ledger_start() - empty the ledger and align it with the ring
+ * @l: the ledger.
+ * @index: ring index that the next entry will have.
+ */
+void shift_ledger_start(struct shift_ledger *l, u32 index)
+{
+	l->tail = index & (l->slots - 1);
+	l->post = l->tail;
+	l->head = l->tail;
+}
+
+/**
+ * shift_ledger_append() - enter the operation in the raw slot of head
+ * @l: the ledger.
+ * @packets: request PSNs that it takes, see shift_wr_packets().
+ * @flags: SHIFT_ENTRY_*.
+ *
+ * Return: 0, or -ENOSPC if as many are outstanding as the ring can hold.
+ */
+int shift_ledger_append(struct shift_ledger *l, u32 packets, u8 flags)
+{
+	if (l->head - l->tail >= l->slots - 1)
+		return -ENOSPC;
+
+	*shift_ledger_at(l, l->head) = (struct shift_entry) {
+		.state = SHIFT_ENTRY_OUT,
+		.flags = flags,
+		.packets = packets,
+	};
+	l->head++;
+	return 0;
+}
+
+/**
+ * shift_ledger_next() - the next entry to post
+ * @l: the ledger; executed entries at its post position are passed over.
+ * @seq: the entry.  It stays the next one until shift_ledger_sent().
+ *
+ * Return: false if all were posted.
+ */
+bool shift_ledger_next(struct shift_ledger *l, u64 *seq)
+{
+	while (l->post != l->head &&
+	       shift_ledger_at(l, l->post)->state != SHIFT_ENTRY_OUT)
+		l->post++;
+	if (l->post == l->head)
+		return false;
+
+	*seq = l->post;
+	return true;
+}
+
+/**
+ * shift_ledger_sent() - an entry was posted on a path
+ * @l: the ledger.
+ * @seq: what shift_ledger_next() returned; anything else changes nothing.
+ * @path: path whose QP it was posted on.
+ */
+void shift_ledger_sent(struct shift_ledger *l, u64 seq, u8 path)
+{
+	struct shift_entry *e;
+
+	if (seq != l->post || seq == l->head)
+		return;
+	e = shift_ledger_at(l, seq);
+	if (e->state != SHIFT_ENTRY_OUT)
+		return;
+
+	e->state = SHIFT_ENTRY_SENT;
+	e->path = path;
+	l->post++;
+}
+
+/**
+ * shift_ledger_unsent() - the entry just marked SENT was not posted after all
+ * @l: the ledger.
+ * @seq: the entry.
+ */
+void shift_ledger_unsent(struct shift_ledger *l, u64 seq)
+{
+	if (l->post != seq + 1 || shift_ledger_at(l, seq)->state != SHIFT_ENTRY_SENT)
+		return;
+	shift_ledger_at(l, seq)->state = SHIFT_ENTRY_OUT;
+	l->post = seq;
+}
+
+/**
+ * shift_ledger_executed() - a posted entry got its completion
+ * @l: the ledger.
+ * @seq: the entry.
+ *
+ * Return: 0, or -EINVAL for an entry that is not outstanding or not SENT.
+ */
+int shift_ledger_executed(struct shift_ledger *l, u64 seq)
+{
+	struct shift_entry *e;
+
+	if (seq - l->tail >= l->head - l->tail)
+		return -EINVAL;
+	e = shift_ledger_at(l, seq);
+	if (e->state != SHIFT_ENTRY_SENT)
+		return -EINVAL;
+
+	e->state = SHIFT_ENTRY_EXECUTED;
+	e->done = e->packets;
+	return 0;
+}
+
+/**
+ * shift_ledger_pop() - take the oldest entry out if it is executed
+ * @l: the ledger.
+ * @seq: the entry; its slot stays as it is until head comes round to it.
+ *
+ * Completions thus leave strictly in posting order.
+ *
+ * Return: false if the ledger is empty or its oldest entry is not executed.
+ */
+bool shift_ledger_pop(struct shift_ledger *l, u64 *seq)
+{
+	if (l->tail == l->head ||
+	    shift_ledger_at(l, l->tail)->state != SHIFT_ENTRY_EXECUTED)
+		return false;
+
+	*seq = l->tail++;
+	if (l->post < l->tail)
+		l->post = l->tail;
+	return true;
+}
+
+/**
+ * shift_ledger_progress() - what the responder executed
+ * @l: the ledger.
+ * @packets: packets counted from the first one of the entry at tail.
+ *
+ * An operation without packets (a local one) counts as executed once a packet
+ * behind it is.  Nothing that is known is forgotten: a smaller number than an
+ * earlier one changes nothing.
+ *
+ * Return: 0, or -ERANGE, and nothing changed, if that is more than was posted.
+ */
+int shift_ledger_progress(struct shift_ledger *l, u64 packets)
+{
+	u64 total = 0;
+	u64 seq;
+
+	for (seq = l->tail; seq != l->head; seq++)
+		total += shift_ledger_at(l, seq)->packets;
+	if (packets > total)
+		return -ERANGE;
+
+	for (seq = l->tail; packets; seq++) {
+		struct shift_entry *e = shift_ledger_at(l, seq);
+
+		if (packets < e->packets) {
+			if (e->done < packets)
+				e->done = (u32)packets;
+			break;
+		}
+		packets -= e->packets;
+		e->done = e->packets;
+		e->state = SHIFT_ENTRY_EXECUTED;
+	}
+	return 0;
+}
+
+/**
+ * shift_ledger_seen() - completions that the default CQ already delivered
+ * @l: the ledger.
+ * @n: number of signaled entries (not SHIFT_ENTRY_SILENT) from tail; they, and
+ *	the silent ones between them, were executed.
+ *
+ * Return: 0, or -ERANGE, and nothing changed, if there are fewer.
+ */
+int shift_ledger_seen(struct shift_ledger *l, u32 n)
+{
+	u64 end, seq;
+
+	for (end = l->tail; n; end++) {
+		if (end == l->head)
+			return -ERANGE;
+		if (!(shift_ledger_at(l, end)->flags & SHIFT_ENTRY_SILENT))
+			n--;
+	}
+
+	for (seq = l->tail; seq != end; seq++) {
+		struct shift_entry *e = shift_ledger_at(l, seq);
+
+		e->state = SHIFT_ENTRY_EXECUTED;
+		e->done = e->packets;
+		e->flags |= SHIFT_ENTRY_SEEN;
+	}
+	return 0;
+}
+
+/**
+ * shift_ledger_rewind() - all that was posted and not executed is to be posted
+ * again
+ * @l: the ledger.
+ */
+void shift_ledger_rewind(struct shift_ledger *l)
+{
+	u64 seq;
+
+	for (seq = l->tail; seq != l->post; seq++) {
+		struct shift_entry *e = shift_ledger_at(l, seq);
+
+		if (e->state == SHIFT_ENTRY_SENT)
+			e->state = SHIFT_ENTRY_OUT;
+	}
+	l->post = l->tail;
+}

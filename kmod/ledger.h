@@ -1,0 +1,92 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/*
+ * The ledger of a QP's send side: the record of its outstanding operations
+ * from the gate on.  Pure; the caller serializes (shift_qp.ledger_lock).
+ *
+ * Entry @seq sits in slot @seq & (slots - 1), the same slot as in the user's
+ * ring, and keeps a kernel copy of it.  States only go up, except that a
+ * switch turns SENT back into OUT:  OUT -> SENT -> EXECUTED -> (reported).
+ *
+ *	tail <= post <= head;  head - tail <= slots - 1
+ *	[tail, post) SENT or EXECUTED, [post, head) OUT or EXECUTED (after a rewind)
+ */
+#ifndef SHIFT_LEDGER_H
+#define SHIFT_LEDGER_H
+
+#include "pure.h"
+
+enum shift_entry_state {
+	SHIFT_ENTRY_OUT,
+	SHIFT_ENTRY_SENT,
+	SHIFT_ENTRY_EXECUTED,
+};
+
+#define SHIFT_ENTRY_SILENT	(1 << 0)	/* completion is not to be shown */
+#define SHIFT_ENTRY_SEEN	(1 << 1)	/* completion was already shown by the default CQ */
+
+struct shift_entry {
+	u8 state;
+	u8 flags;
+	u8 path;	/* of SENT */
+	u8 status;	/* enum ib_wc_status once finished */
+	u32 packets;	/* that it takes in all */
+	u32 done;	/* of them executed at the peer (resume point) */
+};
+
+struct shift_ledger {
+	struct shift_entry *entry;
+	u8 *raw;		/* slots * slot_size bytes */
+	u32 slots;		/* power of two */
+	u32 slot_size;
+	u64 tail;
+	u64 post;
+	u64 head;
+};
+
+void shift_ledger_init(struct shift_ledger *l, struct shift_entry *entry,
+		       void *raw, u32 slots, u32 slot_size);
+void shift_ledger_start(struct shift_ledger *l, u32 index);
+static inline u32 shift_ledger_slot(const struct shift_ledger *l, u64 seq)
+{
+	return (u32)seq & (l->slots - 1);
+}
+
+static inline struct shift_entry *shift_ledger_at(struct shift_ledger *l, u64 seq)
+{
+	return &l->entry[shift_ledger_slot(l, seq)];
+}
+
+static inline u8 *shift_ledger_raw(struct shift_ledger *l, u64 seq)
+{
+	return l->raw + (size_t)shift_ledger_slot(l, seq) * l->slot_size;
+}
+
+static inline u32 shift_ledger_count(const struct shift_ledger *l)
+{
+	return (u32)(l->head - l->tail);
+}
+
+/* the caller has filled raw of slot head; -ENOSPC if full */
+int shift_ledger_append(struct shift_ledger *l, u32 packets, u8 flags);
+/* next entry to post, skipping executed ones; false if there is none */
+bool shift_ledger_next(struct shift_ledger *l, u64 *seq);
+void shift_ledger_sent(struct shift_ledger *l, u64 seq, u8 path);
+/* it could not be posted after all */
+void shift_ledger_unsent(struct shift_ledger *l, u64 seq);
+/* -EINVAL for an entry that is not outstanding or not SENT */
+int shift_ledger_executed(struct shift_ledger *l, u64 seq);
+/* oldest entry if it is executed: leaves the ledger; false if it is not */
+bool shift_ledger_pop(struct shift_ledger *l, u64 *seq);
+/*
+ * The responder executed @packets packets, counted from the first packet of
+ * the entry at tail (its first in all, not the first after a resume).  Marks
+ * entries EXECUTED and notes how far the next one got.  -ERANGE, and nothing
+ * changed, if that is more than was ever posted.
+ */
+int shift_ledger_progress(struct shift_ledger *l, u64 packets);
+/* the first @n signaled entries from tail were completed by the default CQ */
+int shift_ledger_seen(struct shift_ledger *l, u32 n);
+/* back to OUT: all SENT ones are to be posted again */
+void shift_ledger_rewind(struct shift_ledger *l);
+
+#endif /* SHIFT_LEDGER_H */

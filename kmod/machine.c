@@ -1,0 +1,246 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * The machine of a QP: its work item turns pending bits and messages into events
+ * of the state machine, one at a time, under sqp->lock.
+ */
+#define pr_fmt(fmt) KBUILD_MODNAME ": " fmt
+
+#include <linux/ktime.h>
+#include <linux/netdevice.h>
+#include <linux/sched/mm.h>
+#include <rdma/ib_cache.h>
+#include "shift.h"
+#include "trace.h"
+
+static enum shift_event message_event(const struct shift_msg *m)
+{
+	switch (m->type) {
+	case SHIFT_MSG_REQ:
+		return m->req.kind == SHIFT_KIND_DRAIN ? SHIFT_EV_RX_REQ_DRAIN :
+							 SHIFT_EV_RX_REQ;
+	case SHIFT_MSG_ACK:
+		return SHIFT_EV_RX_ACK;
+	case SHIFT_MSG_NACK:
+		return SHIFT_EV_RX_NACK;
+	case SHIFT_MSG_PROGRESS:
+		switch (m->progress.status) {
+		case SHIFT_PROGRESS_OK:
+			return SHIFT_EV_RX_PROGRESS;
+		case SHIFT_PROGRESS_UNKNOWN:
+			return SHIFT_EV_RX_UNKNOWN;
+		default:
+			return SHIFT_EV_RX_APP_ERR;
+		}
+	case SHIFT_MSG_READY:
+		return SHIFT_EV_RX_READY;
+	case SHIFT_MSG_DRAINED:
+		return SHIFT_EV_RX_DRAINED;
+	case SHIFT_MSG_HOME_READY:
+		return SHIFT_EV_RX_HOME_READY;
+	default:
+		return SHIFT_EV_RX_GONE;
+	}
+}
+
+static void handle_message(struct shift_qp *sqp, const struct shift_msg *m)
+{
+	trace_shift_msg_rx(sqp->sdev->name, sqp->qpn, m->type, m->epoch);
+	if (m->type == SHIFT_MSG_PAIR) {
+		shift_pairing_message(sqp, m);
+		return;
+	}
+	if (m->src_cookie != sqp->peer_cookie)
+		return;
+	if (m->type == SHIFT_MSG_REQ && sqp->state == SHIFT_ST_RUN && !sqp->path) {
+		/* going home and further backups are not there yet */
+		if (m->req.to != 1 || m->req.kind == SHIFT_KIND_DRAIN) {
+			shift_switch_nack(sqp, m);
+			return;
+		}
+		if (shift_fence_supported(sqp)) {
+			shift_switch_unprotect(sqp, SHIFT_REASON_OPERATION);
+			return;
+		}
+	}
+	if (m->type == SHIFT_MSG_GONE && sqp->path) {
+		/* our sends will find out; nothing to go back to */
+		sqp->peer_ok = false;
+		return;
+	}
+	shift_switch_event(sqp, message_event(m), m);
+}
+
+/* Drivers hear of a lost carrier up to a second later; the netdev knows at once. */
+static bool carrier_ok(struct shift_qp *sqp)
+{
+	const struct ib_gid_attr *attr;
+	struct net_device *ndev;
+	bool ok;
+
+	attr = rdma_find_gid(sqp->sdev->ibdev, &sqp->sgid, IB_GID_TYPE_ROCE_UDP_ENCAP, NULL);
+	if (IS_ERR(attr))
+		return false;
+	rcu_read_lock();
+	ndev = rdma_read_gid_attr_ndev_rcu(attr);
+	ok = !IS_ERR(ndev) && netif_running(ndev) && netif_carrier_ok(ndev);
+	rcu_read_unlock();
+	rdma_put_gid_attr(attr);
+	return ok;
+}
+
+static bool port_active(struct shift_qp *sqp)
+{
+	struct ib_port_attr attr;
+
+	if (READ_ONCE(sqp->sdev->port_down) || !carrier_ok(sqp))
+		return false;
+	return !ib_query_port(sqp->sdev->ibdev, 1, &attr) && attr.state == IB_PORT_ACTIVE;
+}
+
+static void handle_fault(struct shift_qp *sqp)
+{
+	if (sqp->state != SHIFT_ST_RUN)
+		return;
+	if (sqp->path == 0 && test_bit(SHIFT_QP_ERRORED, &sqp->flags) &&
+	    shift_fence_cause(sqp) == IB_WC_LOC_QP_OP_ERR && port_active(sqp)) {
+		/* the port is fine: the application's own mistake after all */
+		shift_switch_fail(sqp, sqp->error_status);
+		return;
+	}
+	if (sqp->path == 0) {
+		if (!test_bit(SHIFT_QP_ERRORED, &sqp->flags) &&
+		    shift_fence_supported(sqp)) {
+			shift_switch_unprotect(sqp, SHIFT_REASON_OPERATION);
+			return;
+		}
+		sqp->cause = test_bit(SHIFT_QP_ERRORED, &sqp->flags) ? SHIFT_CAUSE_CQE :
+								       SHIFT_CAUSE_PORT;
+	}
+	shift_switch_event(sqp, SHIFT_EV_FAULT, NULL);
+	if (sqp->state != SHIFT_ST_RUN)
+		return;
+	if (test_bit(SHIFT_QP_ERRORED, &sqp->flags))
+		shift_switch_arm(sqp, 1000);	/* then it fails, unless a path appears */
+	else if (!sqp->path && READ_ONCE(sqp->sdev->port_down))
+		shift_switch_arm(sqp, SHIFT_AGAIN_MS);
+}
+
+static void handle_backup_error(struct shift_qp *sqp)
+{
+	u32 status = shift_backup_error(sqp);
+
+	if (!status || sqp->state != SHIFT_ST_RUN || !sqp->path)
+		return;
+	if (status != IB_WC_RETRY_EXC_ERR && status != IB_WC_WR_FLUSH_ERR) {
+		/* the application's own: a bad key, a bad length */
+		shift_switch_fail(sqp, status);
+		return;
+	}
+	set_bit(SHIFT_QP_ERRORED, &sqp->flags);
+	handle_fault(sqp);
+}
+
+static void handle_deadline(struct shift_qp *sqp)
+{
+	if (shift_fsm_deadline_ms(sqp->state) && ktime_get_ns() < sqp->deadline_ns) {
+		if (sqp->state == SHIFT_ST_AGREE || sqp->state == SHIFT_ST_SYNC)
+			shift_switch_resend(sqp);
+		shift_switch_arm(sqp, SHIFT_RESEND_MS);
+		return;
+	}
+	switch (sqp->state) {
+	case SHIFT_ST_OFF:
+		shift_pairing_run(sqp);
+		break;
+	case SHIFT_ST_APP:
+	case SHIFT_ST_FAIL:
+		shift_replay_flush(sqp);
+		break;
+	case SHIFT_ST_RUN:
+		if (!test_bit(SHIFT_QP_ERRORED, &sqp->flags)) {
+			if (sqp->path)
+				shift_replay_pump(sqp);
+			else if (READ_ONCE(sqp->sdev->port_down))
+				handle_fault(sqp);
+			break;
+		}
+		fallthrough;
+	default:
+		shift_switch_event(sqp, SHIFT_EV_DEADLINE, NULL);
+	}
+}
+
+static void handle_kick(struct shift_qp *sqp)
+{
+	const struct ib_send_wr *bad;
+
+	if (sqp->state == SHIFT_ST_RUN && sqp->path)
+		shift_replay_pump(sqp);
+	else if (sqp->state == SHIFT_ST_FAIL || sqp->state == SHIFT_ST_APP)
+		shift_replay_flush(sqp);
+	else if (!test_bit(SHIFT_QP_GATED, &sqp->flags) &&
+		 !test_bit(SHIFT_QP_FENCED, &sqp->flags))
+		/* kept by a gate that opened meanwhile */
+		sqp->sdev->saved.post_send(sqp->qp, NULL, &bad);
+}
+
+/* One round: everything that is pending now.  False when nothing was. */
+static bool machine_round(struct shift_qp *sqp)
+{
+	u32 kept = sqp->inbox.valid;
+	struct shift_msg m;
+	bool any = false;
+
+	if (test_and_clear_bit(SHIFT_QP_APP, &sqp->flags)) {
+		shift_switch_event(sqp, SHIFT_EV_APP_ERROR, NULL);
+		any = true;
+	}
+	while (shift_inbox_take(sqp, &m)) {
+		enum shift_state from = sqp->state;
+
+		handle_message(sqp, &m);
+		any = true;
+		/* a message kept for a later state must not spin us */
+		if (sqp->state == from && sqp->inbox.valid & BIT(m.type) & kept)
+			break;
+	}
+	if (test_and_clear_bit(SHIFT_QP_BACKUP_ERR, &sqp->flags)) {
+		handle_backup_error(sqp);
+		any = true;
+	}
+	if (test_and_clear_bit(SHIFT_QP_FAULT, &sqp->flags)) {
+		handle_fault(sqp);
+		any = true;
+	}
+	if (test_and_clear_bit(SHIFT_QP_DEADLINE, &sqp->flags)) {
+		handle_deadline(sqp);
+		any = true;
+	}
+	if (test_and_clear_bit(SHIFT_QP_RETRY_PAIR, &sqp->flags)) {
+		if (sqp->state == SHIFT_ST_OFF)
+			shift_pairing_run(sqp);
+		any = true;
+	}
+	if (test_and_clear_bit(SHIFT_QP_KICK, &sqp->flags)) {
+		handle_kick(sqp);
+		any = true;
+	}
+	return any;
+}
+
+/* The QP's work item: WQ_MEM_RECLAIM, and nothing here may wait for I/O. */
+void shift_switch_work(struct work_struct *work)
+{
+	struct shift_qp *sqp = container_of(work, struct shift_qp, work);
+	unsigned int noio = memalloc_noio_save();
+	int rounds = 8;
+
+	mutex_lock(&sqp->lock);
+	while (sqp->qp && !test_bit(SHIFT_QP_DEAD, &sqp->flags) && rounds--)
+		if (!machine_round(sqp))
+			break;
+	if (sqp->state == SHIFT_ST_OFF)
+		shift_inbox_clear(sqp);
+	mutex_unlock(&sqp->lock);
+	memalloc_noio_restore(noio);
+}

@@ -1,0 +1,502 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * Generic netlink: what operators ask for and what they are told.
+ *
+ * The family lives in the initial net namespace only.  Changes need
+ * CAP_NET_ADMIN in the initial user namespace: pairs and peers concern every
+ * container that uses a device, so that a container's own CAP_NET_ADMIN cannot
+ * be enough.  Requests run in parallel; every noun has its own lock.
+ */
+#include <linux/ctype.h>
+#include <linux/ktime.h>
+#include <linux/slab.h>
+#include "shift.h"
+#include "netlink.h"
+
+enum shift_mcgrp {
+	SHIFT_MCGRP_EVENTS,
+};
+
+static const struct genl_multicast_group shift_mcgrps[] = {
+	[SHIFT_MCGRP_EVENTS] = { .name = SHIFT_GENL_MCGRP },
+};
+
+static const struct nla_policy shift_node_policy[SHIFT_A_NODE + 1] = {
+	[SHIFT_A_NODE] = { .type = NLA_NUL_STRING, .len = SHIFT_NODE_MAX - 1 },
+};
+
+static const struct nla_policy shift_pair_add_policy[SHIFT_A_BACKUP_DEV + 1] = {
+	[SHIFT_A_DEV] = { .type = NLA_NUL_STRING, .len = IB_DEVICE_NAME_MAX - 1 },
+	[SHIFT_A_BACKUP_DEV] = { .type = NLA_NUL_STRING, .len = IB_DEVICE_NAME_MAX - 1 },
+};
+
+static const struct nla_policy shift_pair_del_policy[SHIFT_A_DEV + 1] = {
+	[SHIFT_A_DEV] = { .type = NLA_NUL_STRING, .len = IB_DEVICE_NAME_MAX - 1 },
+};
+
+static const struct nla_policy shift_nic_policy[SHIFT_NIC_A_MAX + 1] = {
+	[SHIFT_NIC_A_GID] = NLA_POLICY_EXACT_LEN(sizeof(union ib_gid)),
+	[SHIFT_NIC_A_BACKUP] = NLA_POLICY_EXACT_LEN(sizeof(union ib_gid)),
+};
+
+static const struct nla_policy shift_peer_policy[SHIFT_A_NIC + 1] = {
+	[SHIFT_A_NODE] = { .type = NLA_NUL_STRING, .len = SHIFT_NODE_MAX - 1 },
+	[SHIFT_A_NIC] = NLA_POLICY_NESTED(shift_nic_policy),
+};
+
+/* the node's name changes only while nothing depends on it */
+static DEFINE_MUTEX(shift_node_lock);
+
+static struct sk_buff *shift_nl_reply_new(struct genl_info *info, void **hdr)
+{
+	struct sk_buff *skb;
+
+	skb = genlmsg_new(NLMSG_DEFAULT_SIZE, GFP_KERNEL);
+	if (skb) {
+		*hdr = genlmsg_put_reply(skb, info, &shift_genl_family, 0,
+					 info->genlhdr->cmd);
+		if (*hdr)
+			return skb;
+		nlmsg_free(skb);
+	}
+	GENL_SET_ERR_MSG(info, "out of memory");
+	return NULL;
+}
+
+static int shift_nl_too_long(struct genl_info *info, struct sk_buff *skb)
+{
+	nlmsg_free(skb);
+	GENL_SET_ERR_MSG(info, "the answer does not fit into a message");
+	return -EMSGSIZE;
+}
+
+static bool shift_nl_missing(struct genl_info *info, int attr)
+{
+	if (!GENL_REQ_ATTR_CHECK(info, attr))
+		return false;
+	GENL_SET_ERR_MSG(info, "a required attribute is missing");
+	return true;
+}
+
+/* Names are shown in one column and used as keys by others. */
+static int shift_nl_node_name(struct genl_info *info, const char **name)
+{
+	struct nlattr *attr = info->attrs[SHIFT_A_NODE];
+	const char *s;
+
+	if (shift_nl_missing(info, SHIFT_A_NODE))
+		return -EINVAL;
+	*name = nla_data(attr);
+	for (s = *name; *s; s++) {
+		if (isascii(*s) && (isalnum(*s) || strchr("._-", *s)))
+			continue;
+		NL_SET_ERR_MSG_ATTR(info->extack, attr,
+				    "a node name has only letters, digits, '.', '_' and '-'");
+		return -EINVAL;
+	}
+	if (s == *name) {
+		NL_SET_ERR_MSG_ATTR(info->extack, attr, "the node name is empty");
+		return -EINVAL;
+	}
+	return 0;
+}
+
+static int shift_nl_node_get(struct sk_buff *request, struct genl_info *info)
+{
+	struct sk_buff *skb;
+	void *hdr;
+
+	skb = shift_nl_reply_new(info, &hdr);
+	if (!skb)
+		return -ENOMEM;
+	if (nla_put_string(skb, SHIFT_A_NODE, shift_node) ||
+	    nla_put(skb, SHIFT_A_BOOT_ID, sizeof(shift_boot_id), shift_boot_id) ||
+	    nla_put_u32(skb, SHIFT_A_ABI_VERSION, SHIFT_ABI_VERSION))
+		return shift_nl_too_long(info, skb);
+	genlmsg_end(skb, hdr);
+	return genlmsg_reply(skb, info);
+}
+
+static int shift_any_pair(struct shift_dev *sdev, struct shift_dev *backup, void *arg)
+{
+	return 1;
+}
+
+static int shift_any_peer(const char *node, const struct shift_peer_nic *nics, u32 n,
+			  void *arg)
+{
+	return 1;
+}
+
+static int shift_nl_node_set(struct sk_buff *request, struct genl_info *info)
+{
+	const char *name;
+	int err;
+
+	err = shift_nl_node_name(info, &name);
+	if (err)
+		return err;
+
+	mutex_lock(&shift_node_lock);
+	if (!strcmp(shift_node, name)) {
+		err = 0;
+	} else if (shift_node[0] && (shift_pair_walk(shift_any_pair, NULL) ||
+				     shift_peer_walk(shift_any_peer, NULL))) {
+		GENL_SET_ERR_MSG(info, "pairs or peers depend on the name; remove them first");
+		err = -EBUSY;
+	} else {
+		strscpy(shift_node, name, sizeof(shift_node));
+	}
+	mutex_unlock(&shift_node_lock);
+	return err;
+}
+
+static int shift_nl_pair_add(struct sk_buff *request, struct genl_info *info)
+{
+	const char *dev, *backup;
+
+	if (shift_nl_missing(info, SHIFT_A_DEV) ||
+	    shift_nl_missing(info, SHIFT_A_BACKUP_DEV))
+		return -EINVAL;
+	dev = nla_data(info->attrs[SHIFT_A_DEV]);
+	backup = nla_data(info->attrs[SHIFT_A_BACKUP_DEV]);
+	if (!strcmp(dev, backup)) {
+		NL_SET_ERR_MSG_ATTR(info->extack, info->attrs[SHIFT_A_BACKUP_DEV],
+				    "a device cannot stand in for itself");
+		return -EINVAL;
+	}
+	return shift_pair_add(dev, backup, info->extack);
+}
+
+static int shift_nl_pair_del(struct sk_buff *request, struct genl_info *info)
+{
+	if (shift_nl_missing(info, SHIFT_A_DEV))
+		return -EINVAL;
+	return shift_pair_del(nla_data(info->attrs[SHIFT_A_DEV]), info->extack);
+}
+
+static int shift_nl_gid(const struct nlattr *attr, union ib_gid *gid,
+			struct netlink_ext_ack *extack)
+{
+	nla_memcpy(gid, attr, sizeof(*gid));
+	if (memchr_inv(gid, 0, sizeof(*gid)))
+		return 0;
+	NL_SET_ERR_MSG_ATTR(extack, attr, "the zero GID is nobody's");
+	return -EINVAL;
+}
+
+/* The policy has seen that lengths and types are right. */
+static int shift_nl_nic(const struct nlattr *nest, struct shift_peer_nic *nic,
+			struct netlink_ext_ack *extack)
+{
+	const struct nlattr *attr;
+	bool named = false;
+	int rem, err;
+
+	nla_for_each_nested(attr, nest, rem) {
+		if (nla_type(attr) == SHIFT_NIC_A_GID) {
+			if (named) {
+				NL_SET_ERR_MSG_ATTR(extack, attr, "a NIC has one GID");
+				return -EINVAL;
+			}
+			named = true;
+			err = shift_nl_gid(attr, &nic->gid, extack);
+		} else {
+			if (nic->num_backups == SHIFT_BACKUPS_MAX) {
+				NL_SET_ERR_MSG_ATTR(extack, attr, "the NIC has too many backups");
+				return -E2BIG;
+			}
+			err = shift_nl_gid(attr, &nic->backup[nic->num_backups++], extack);
+		}
+		if (err)
+			return err;
+	}
+	if (!named) {
+		NL_SET_ERR_MSG_ATTR(extack, nest, "the NIC has no GID");
+		return -EINVAL;
+	}
+	return 0;
+}
+
+static int shift_nl_peer_set(struct sk_buff *request, struct genl_info *info)
+{
+	struct shift_peer_nic *nics;
+	const struct nlattr *attr;
+	const char *name;
+	int rem, err;
+	u32 n = 0;
+
+	err = shift_nl_node_name(info, &name);
+	if (err)
+		return err;
+
+	nlmsg_for_each_attr(attr, info->nlhdr, GENL_HDRLEN, rem)
+		n += nla_type(attr) == SHIFT_A_NIC;
+	if (!n) {
+		GENL_SET_ERR_MSG(info, "a peer has at least one NIC; use PEER_DEL to forget it");
+		return -EINVAL;
+	}
+	if (n > SHIFT_PEER_NICS_MAX) {
+		GENL_SET_ERR_MSG(info, "the peer has too many NICs");
+		return -E2BIG;
+	}
+
+	nics = kvcalloc(n, sizeof(*nics), GFP_KERNEL);
+	if (!nics) {
+		GENL_SET_ERR_MSG(info, "out of memory");
+		return -ENOMEM;
+	}
+	n = 0;
+	nlmsg_for_each_attr(attr, info->nlhdr, GENL_HDRLEN, rem) {
+		if (nla_type(attr) != SHIFT_A_NIC)
+			continue;
+		err = shift_nl_nic(attr, &nics[n++], info->extack);
+		if (err)
+			goto free;
+	}
+	err = shift_peer_set(name, nics, n, info->extack);
+free:
+	kvfree(nics);
+	return err;
+}
+
+static int shift_nl_peer_del(struct sk_buff *request, struct genl_info *info)
+{
+	const char *name;
+	int err;
+
+	err = shift_nl_node_name(info, &name);
+	if (err)
+		return err;
+	return shift_peer_del(name, info->extack);
+}
+
+static int shift_nl_stat_get(struct sk_buff *request, struct genl_info *info)
+{
+	struct sk_buff *skb;
+	void *hdr;
+	int i;
+
+	skb = shift_nl_reply_new(info, &hdr);
+	if (!skb)
+		return -ENOMEM;
+	for (i = 0; i < __SHIFT_STAT_MAX; i++) {
+		struct nlattr *nest = nla_nest_start(skb, SHIFT_A_STAT);
+
+		if (!nest ||
+		    nla_put_string(skb, SHIFT_A_STAT_NAME, shift_stat_name(i)) ||
+		    nla_put_u64_64bit(skb, SHIFT_A_STAT_VALUE, shift_stat_read(i),
+				      SHIFT_A_PAD))
+			return shift_nl_too_long(info, skb);
+		nla_nest_end(skb, nest);
+	}
+	genlmsg_end(skb, hdr);
+	return genlmsg_reply(skb, info);
+}
+
+static const struct genl_ops shift_genl_ops[] = {
+	{
+		.cmd = SHIFT_CMD_NODE_GET,
+		.doit = shift_nl_node_get,
+	}, {
+		.cmd = SHIFT_CMD_NODE_SET,
+		.flags = GENL_ADMIN_PERM,
+		.policy = shift_node_policy,
+		.maxattr = ARRAY_SIZE(shift_node_policy) - 1,
+		.doit = shift_nl_node_set,
+	}, {
+		.cmd = SHIFT_CMD_PAIR_GET,
+		.start = shift_nl_pair_start,
+		.dumpit = shift_nl_dump,
+		.done = shift_nl_done,
+	}, {
+		.cmd = SHIFT_CMD_PAIR_ADD,
+		.flags = GENL_ADMIN_PERM,
+		.policy = shift_pair_add_policy,
+		.maxattr = ARRAY_SIZE(shift_pair_add_policy) - 1,
+		.doit = shift_nl_pair_add,
+	}, {
+		.cmd = SHIFT_CMD_PAIR_DEL,
+		.flags = GENL_ADMIN_PERM,
+		.policy = shift_pair_del_policy,
+		.maxattr = ARRAY_SIZE(shift_pair_del_policy) - 1,
+		.doit = shift_nl_pair_del,
+	}, {
+		.cmd = SHIFT_CMD_PEER_GET,
+		.start = shift_nl_peer_start,
+		.dumpit = shift_nl_dump,
+		.done = shift_nl_done,
+	}, {
+		.cmd = SHIFT_CMD_PEER_SET,
+		.flags = GENL_ADMIN_PERM,
+		.policy = shift_peer_policy,
+		.maxattr = ARRAY_SIZE(shift_peer_policy) - 1,
+		.doit = shift_nl_peer_set,
+	}, {
+		.cmd = SHIFT_CMD_PEER_DEL,
+		.flags = GENL_ADMIN_PERM,
+		.policy = shift_node_policy,
+		.maxattr = ARRAY_SIZE(shift_node_policy) - 1,
+		.doit = shift_nl_peer_del,
+	}, {
+		.cmd = SHIFT_CMD_LINK_GET,
+		.start = shift_nl_link_start,
+		.dumpit = shift_nl_dump,
+		.done = shift_nl_done,
+	}, {
+		.cmd = SHIFT_CMD_QP_GET,
+		.start = shift_nl_qp_start,
+		.dumpit = shift_nl_dump,
+		.done = shift_nl_done,
+	}, {
+		.cmd = SHIFT_CMD_STAT_GET,
+		.doit = shift_nl_stat_get,
+	},
+};
+
+struct genl_family shift_genl_family __ro_after_init = {
+	.name = SHIFT_GENL_NAME,
+	.version = SHIFT_GENL_VERSION,
+	.module = THIS_MODULE,
+	.parallel_ops = true,
+	.ops = shift_genl_ops,
+	.n_ops = ARRAY_SIZE(shift_genl_ops),
+	.mcgrps = shift_mcgrps,
+	.n_mcgrps = ARRAY_SIZE(shift_mcgrps),
+};
+
+/*
+ * Events are sent by the work that moves traffic, so memory for them must not
+ * wait for a disk that may be behind that traffic.  An event that finds no
+ * memory is dropped and counted; state can always be asked for again.
+ */
+static struct sk_buff *shift_event_new(u8 cmd, void **hdr)
+{
+	struct sk_buff *skb;
+
+	if (!genl_has_listeners(&shift_genl_family, &init_net, SHIFT_MCGRP_EVENTS))
+		return NULL;
+	skb = genlmsg_new(NLMSG_DEFAULT_SIZE, GFP_NOIO | __GFP_NOWARN);
+	if (!skb) {
+		shift_stat_inc(SHIFT_STAT_EVENT_LOST);
+		return NULL;
+	}
+	*hdr = genlmsg_put(skb, 0, 0, &shift_genl_family, 0, cmd);
+	return skb;
+}
+
+/* Takes over @skb.  @err: of the attributes before. */
+static void shift_event_send(struct sk_buff *skb, void *hdr, int err)
+{
+	if (err) {
+		WARN_ON_ONCE(err == -EMSGSIZE);
+		nlmsg_free(skb);
+		shift_stat_inc(SHIFT_STAT_EVENT_LOST);
+		return;
+	}
+	genlmsg_end(skb, hdr);
+	err = genlmsg_multicast(&shift_genl_family, skb, 0, SHIFT_MCGRP_EVENTS,
+				GFP_NOIO | __GFP_NOWARN);
+	if (err && err != -ESRCH)
+		shift_stat_inc(SHIFT_STAT_EVENT_LOST);
+}
+
+static int shift_event_put_time(struct sk_buff *skb, u64 time_ns)
+{
+	return nla_put_u64_64bit(skb, SHIFT_A_TIME_NS, time_ns, SHIFT_A_PAD);
+}
+
+/**
+ * shift_notify_pair - tell listeners that a pair was added or removed
+ * @sdev: the default device.
+ * @backup: who stands, or stood, in for it.
+ * @added: else removed.
+ *
+ * Context: process context; the caller holds references on both.
+ */
+void shift_notify_pair(struct shift_dev *sdev, struct shift_dev *backup, bool added)
+{
+	struct sk_buff *skb;
+	void *hdr;
+	int err;
+
+	skb = shift_event_new(SHIFT_CMD_PAIR_NTF, &hdr);
+	if (!skb)
+		return;
+	err = shift_nl_put_pair(skb, sdev, backup);
+	if (!err && added)
+		err = nla_put_flag(skb, SHIFT_A_ADDED);
+	if (!err)
+		err = shift_event_put_time(skb, ktime_get_real_ns());
+	shift_event_send(skb, hdr, err);
+}
+
+/**
+ * shift_notify_link - tell listeners that a link changed its state
+ * @info: the link as it is now.
+ *
+ * Context: process context.
+ */
+void shift_notify_link(const struct shift_link_info *info)
+{
+	struct sk_buff *skb;
+	void *hdr;
+	int err;
+
+	skb = shift_event_new(SHIFT_CMD_LINK_NTF, &hdr);
+	if (!skb)
+		return;
+	err = shift_nl_put_link(skb, info);
+	if (!err)
+		err = shift_event_put_time(skb, ktime_get_real_ns());
+	shift_event_send(skb, hdr, err);
+}
+
+/**
+ * shift_notify_qp - tell listeners what happened to a QP
+ * @sqp: the QP, with its lock held or before anybody else can see it.
+ * @event: what happened.
+ * @time_ns: when, CLOCK_REALTIME.
+ *
+ * Context: process context, also of a failover.
+ */
+void shift_notify_qp(struct shift_qp *sqp, enum shift_qp_event event, u64 time_ns)
+{
+	struct sk_buff *skb;
+	void *hdr;
+	int err;
+
+	skb = shift_event_new(SHIFT_CMD_QP_NTF, &hdr);
+	if (!skb)
+		return;
+	err = shift_nl_put_qp(skb, sqp);
+	if (!err)
+		err = nla_put_u32(skb, SHIFT_A_QP_EVENT, event);
+	if (!err)
+		err = shift_event_put_time(skb, time_ns);
+	shift_event_send(skb, hdr, err);
+}
+
+/**
+ * shift_netlink_init - register the family
+ *
+ * Context: process context; from here on requests arrive.
+ * Return: 0 or a negative errno.
+ */
+int __init shift_netlink_init(void)
+{
+	return genl_register_family(&shift_genl_family);
+}
+
+/**
+ * shift_netlink_uninit - unregister the family
+ *
+ * Waits for requests in progress.  From here on nobody listens: notifiers do
+ * nothing.
+ *
+ * Context: process context.
+ */
+void shift_netlink_uninit(void)
+{
+	genl_unregister_family(&shift_genl_family);
+}

@@ -1,0 +1,443 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * What objects look like in netlink messages, and dumps of them.
+ *
+ * A dump takes a snapshot when it starts: all messages, ready to be sent.
+ * Reading it takes no lock and cannot miss an object, or show one twice, when
+ * others come and go meanwhile.  The snapshot is charged to who asked for it.
+ */
+#include <linux/sched/mm.h>
+#include <linux/slab.h>
+#include "shift.h"
+#include "netlink.h"
+#include "stat.h"
+
+/* the largest message is a peer with all its NICs and backups */
+#define SHIFT_NL_MSG_MAX \
+	(NLMSG_HDRLEN + GENL_HDRLEN + nla_total_size(SHIFT_NODE_MAX) + \
+	 SHIFT_PEER_NICS_MAX * \
+	 nla_total_size((1 + SHIFT_BACKUPS_MAX) * nla_total_size(sizeof(union ib_gid))))
+
+/**
+ * struct shift_nl_snapshot - the messages of one dump
+ * @messages: struct shift_nl_message, in order.
+ * @scratch: where messages are made.
+ * @portid: who asked.
+ * @seq: of the request.
+ * @cmd: of the messages.
+ */
+struct shift_nl_snapshot {
+	struct list_head messages;
+	struct sk_buff *scratch;
+	u32 portid;
+	u32 seq;
+	u8 cmd;
+};
+
+struct shift_nl_message {
+	struct list_head list;
+	u32 len;
+	u8 data[] __aligned(NLMSG_ALIGNTO);
+};
+
+/*
+ * struct shift_nl_pair - one pair, noted under the lock of the list of devices
+ *
+ * Ports are asked without that lock: a driver may take locks of its own there,
+ * or wait for firmware.
+ */
+struct shift_nl_pair {
+	struct list_head list;
+	struct shift_dev *sdev, *backup;
+	struct ib_device *ibdev, *backup_ibdev;		/* NULL: going away */
+};
+
+static int shift_nl_put_gid(struct sk_buff *skb, int attr, const union ib_gid *gid)
+{
+	return nla_put(skb, attr, sizeof(*gid), gid);
+}
+
+/**
+ * shift_nl_put_pair - attributes that name a pair
+ * @skb: message.
+ * @sdev: the default device; referenced by the caller.
+ * @backup: who stands in for it; referenced by the caller.
+ *
+ * Return: 0 or -EMSGSIZE.
+ */
+int shift_nl_put_pair(struct sk_buff *skb, const struct shift_dev *sdev,
+		      const struct shift_dev *backup)
+{
+	if (nla_put_string(skb, SHIFT_A_DEV, sdev->name) ||
+	    nla_put_string(skb, SHIFT_A_BACKUP_DEV, backup->name) ||
+	    nla_put_u64_64bit(skb, SHIFT_A_NODE_GUID, sdev->guid, SHIFT_A_PAD) ||
+	    nla_put_u64_64bit(skb, SHIFT_A_BACKUP_GUID, backup->guid, SHIFT_A_PAD))
+		return -EMSGSIZE;
+	return 0;
+}
+
+/**
+ * shift_nl_put_link - attributes of a link
+ * @skb: message.
+ * @info: the link.
+ *
+ * Return: 0 or -EMSGSIZE.
+ */
+int shift_nl_put_link(struct sk_buff *skb, const struct shift_link_info *info)
+{
+	if (nla_put_u32(skb, SHIFT_A_LINK_ID, info->id) ||
+	    nla_put_string(skb, SHIFT_A_DEV, info->dev) ||
+	    nla_put_string(skb, SHIFT_A_NODE, info->node) ||
+	    shift_nl_put_gid(skb, SHIFT_A_LOCAL_GID, &info->local) ||
+	    shift_nl_put_gid(skb, SHIFT_A_REMOTE_GID, &info->remote) ||
+	    nla_put_u32(skb, SHIFT_A_LINK_STATE, info->state))
+		return -EMSGSIZE;
+	if (memchr_inv(info->peer_boot_id, 0, sizeof(info->peer_boot_id)) &&
+	    nla_put(skb, SHIFT_A_BOOT_ID, sizeof(info->peer_boot_id), info->peer_boot_id))
+		return -EMSGSIZE;
+	return 0;
+}
+
+static int shift_nl_put_time(struct sk_buff *skb, int attr, u64 ns)
+{
+	return ns ? nla_put_u64_64bit(skb, attr, ns, SHIFT_A_PAD) : 0;
+}
+
+static int shift_nl_put_times(struct sk_buff *skb, const struct shift_qp_times *times)
+{
+	if (shift_nl_put_time(skb, SHIFT_A_FAULT_NS, times->fault) ||
+	    shift_nl_put_time(skb, SHIFT_A_AGREED_NS, times->agreed) ||
+	    shift_nl_put_time(skb, SHIFT_A_FENCED_NS, times->fenced) ||
+	    shift_nl_put_time(skb, SHIFT_A_REPLAYED_NS, times->replayed) ||
+	    shift_nl_put_time(skb, SHIFT_A_COMPLETION_NS, times->completion))
+		return -EMSGSIZE;
+	return 0;
+}
+
+/**
+ * shift_nl_put_qp - attributes of a QP
+ * @skb: message.
+ * @sqp: the QP, locked by the caller.
+ *
+ * Return: 0 or -EMSGSIZE.
+ */
+int shift_nl_put_qp(struct sk_buff *skb, const struct shift_qp *sqp)
+{
+	enum shift_qp_state shown = shift_qp_shown(sqp);
+	u32 qpn = shift_backup_qpn(sqp);
+
+	if (nla_put_string(skb, SHIFT_A_DEV, sqp->sdev->name) ||
+	    nla_put_u32(skb, SHIFT_A_QPN, sqp->qpn) ||
+	    nla_put_u32(skb, SHIFT_A_REMOTE_QPN, sqp->dest_qpn) ||
+	    nla_put_u32(skb, SHIFT_A_PID, sqp->pid) ||
+	    nla_put_string(skb, SHIFT_A_COMM, sqp->comm) ||
+	    shift_nl_put_gid(skb, SHIFT_A_LOCAL_GID, &sqp->sgid) ||
+	    shift_nl_put_gid(skb, SHIFT_A_REMOTE_GID, &sqp->dgid) ||
+	    nla_put_u32(skb, SHIFT_A_QP_STATE, shown) ||
+	    nla_put_u32(skb, SHIFT_A_EPOCH, sqp->epoch) ||
+	    nla_put_u32(skb, SHIFT_A_PATH, sqp->path) ||
+	    nla_put_u32(skb, SHIFT_A_CAUSE, sqp->cause) ||
+	    nla_put_u32(skb, SHIFT_A_REPLAYED, sqp->replayed) ||
+	    nla_put_u32(skb, SHIFT_A_EXECUTED, sqp->executed) ||
+	    nla_put_u32(skb, SHIFT_A_SWITCHES, sqp->switches) ||
+	    shift_nl_put_times(skb, &sqp->times))
+		return -EMSGSIZE;
+
+	if (qpn && nla_put_u32(skb, SHIFT_A_BACKUP_QPN, qpn))
+		return -EMSGSIZE;
+	if ((shown == SHIFT_QP_UNPROTECTED || shown == SHIFT_QP_FAILED) &&
+	    (nla_put_u32(skb, SHIFT_A_REASON, sqp->reason) ||
+	     nla_put_string(skb, SHIFT_A_REASON_TEXT, shift_reason_text(sqp->reason))))
+		return -EMSGSIZE;
+	return 0;
+}
+
+static void shift_nl_snapshot_free(struct shift_nl_snapshot *snap)
+{
+	struct shift_nl_message *msg, *next;
+
+	list_for_each_entry_safe(msg, next, &snap->messages, list)
+		kfree(msg);
+	nlmsg_free(snap->scratch);
+	kfree(snap);
+}
+
+static struct shift_nl_snapshot *shift_nl_snapshot_new(struct netlink_callback *cb)
+{
+	struct shift_nl_snapshot *snap;
+
+	snap = kzalloc(sizeof(*snap), GFP_KERNEL_ACCOUNT);
+	if (!snap)
+		return NULL;
+	INIT_LIST_HEAD(&snap->messages);
+	snap->portid = NETLINK_CB(cb->skb).portid;
+	snap->seq = cb->nlh->nlmsg_seq;
+	snap->cmd = ((struct genlmsghdr *)nlmsg_data(cb->nlh))->cmd;
+	snap->scratch = alloc_skb(SHIFT_NL_MSG_MAX, GFP_KERNEL);
+	if (!snap->scratch) {
+		kfree(snap);
+		return NULL;
+	}
+	return snap;
+}
+
+static void *shift_nl_message_begin(struct shift_nl_snapshot *snap)
+{
+	skb_trim(snap->scratch, 0);
+	return genlmsg_put(snap->scratch, snap->portid, snap->seq,
+			   &shift_genl_family, NLM_F_MULTI, snap->cmd);
+}
+
+/* Called with locks that a failover may wait for: no reclaim that needs I/O. */
+static int shift_nl_message_end(struct shift_nl_snapshot *snap, void *hdr, int err)
+{
+	struct sk_buff *skb = snap->scratch;
+	struct shift_nl_message *msg;
+
+	if (err)
+		return err;
+	genlmsg_end(skb, hdr);
+	msg = kmalloc(struct_size(msg, data, skb->len), GFP_NOIO | __GFP_ACCOUNT);
+	if (!msg)
+		return -ENOMEM;
+	msg->len = skb->len;
+	memcpy(msg->data, skb->data, skb->len);
+	list_add_tail(&msg->list, &snap->messages);
+	return 0;
+}
+
+/* Common end of the start functions. */
+static int shift_nl_started(struct netlink_callback *cb,
+			    struct shift_nl_snapshot *snap, int err)
+{
+	if (err) {
+		shift_nl_snapshot_free(snap);
+		NL_SET_ERR_MSG(cb->extack, "not enough memory to show all");
+		return err;
+	}
+	cb->args[0] = (long)snap;
+	return 0;
+}
+
+static int shift_nl_no_memory(struct netlink_callback *cb)
+{
+	NL_SET_ERR_MSG(cb->extack, "out of memory");
+	return -ENOMEM;
+}
+
+/**
+ * shift_nl_dump - the next messages of a snapshot
+ * @skb: where to.
+ * @cb: of the dump.
+ *
+ * Return: bytes in @skb, 0 at the end, or -EMSGSIZE.
+ */
+int shift_nl_dump(struct sk_buff *skb, struct netlink_callback *cb)
+{
+	struct shift_nl_snapshot *snap = (void *)cb->args[0];
+	struct shift_nl_message *msg, *next;
+
+	list_for_each_entry_safe(msg, next, &snap->messages, list) {
+		if (skb_tailroom(skb) < NLMSG_ALIGN(msg->len))
+			return skb->len ?: -EMSGSIZE;
+		skb_put_data(skb, msg->data, msg->len);
+		list_del(&msg->list);
+		kfree(msg);
+	}
+	return skb->len;
+}
+
+/**
+ * shift_nl_done - the end of a dump, read or not
+ * @cb: of the dump.
+ *
+ * Return: 0.
+ */
+int shift_nl_done(struct netlink_callback *cb)
+{
+	shift_nl_snapshot_free((void *)cb->args[0]);
+	return 0;
+}
+
+static int shift_nl_pair_note(struct shift_dev *sdev, struct shift_dev *backup, void *arg)
+{
+	struct list_head *pairs = arg;
+	struct shift_nl_pair *pair;
+
+	pair = kzalloc(sizeof(*pair), GFP_NOIO);
+	if (!pair)
+		return -ENOMEM;
+	pair->sdev = shift_dev_get(sdev);
+	pair->backup = shift_dev_get(backup);
+	if (sdev->ibdev && ib_device_try_get(sdev->ibdev))
+		pair->ibdev = sdev->ibdev;
+	if (backup->ibdev && ib_device_try_get(backup->ibdev))
+		pair->backup_ibdev = backup->ibdev;
+	list_add_tail(&pair->list, pairs);
+	return 0;
+}
+
+/* Lets go of the device at once: its removal waits for that. */
+static enum ib_port_state shift_nl_port_state(struct ib_device *ibdev)
+{
+	struct ib_port_attr attr;
+	int err;
+
+	if (!ibdev)
+		return IB_PORT_NOP;
+	err = ib_query_port(ibdev, rdma_start_port(ibdev), &attr);
+	ib_device_put(ibdev);
+	return err ? IB_PORT_NOP : attr.state;
+}
+
+static int shift_nl_pair_message(struct shift_nl_snapshot *snap,
+				 const struct shift_nl_pair *pair,
+				 enum ib_port_state state,
+				 enum ib_port_state backup_state)
+{
+	struct sk_buff *skb = snap->scratch;
+	struct shift_qp_counts counts;
+	void *hdr;
+	int err;
+
+	shift_stat_count_qps(pair->sdev, &counts);
+	hdr = shift_nl_message_begin(snap);
+	err = shift_nl_put_pair(skb, pair->sdev, pair->backup);
+	if (!err)
+		err = nla_put_u32(skb, SHIFT_A_PORT_STATE, state);
+	if (!err)
+		err = nla_put_u32(skb, SHIFT_A_BACKUP_PORT_STATE, backup_state);
+	if (!err)
+		err = nla_put_u32(skb, SHIFT_A_PROTECTED_QPS, counts.protected);
+	if (!err)
+		err = nla_put_u32(skb, SHIFT_A_TRACKED_QPS, counts.tracked);
+	return shift_nl_message_end(snap, hdr, err);
+}
+
+/**
+ * shift_nl_pair_start - begin a dump of pairs
+ * @cb: of the dump.
+ *
+ * Return: 0 or a negative errno.
+ */
+int shift_nl_pair_start(struct netlink_callback *cb)
+{
+	struct shift_nl_snapshot *snap = shift_nl_snapshot_new(cb);
+	enum ib_port_state state, backup_state;
+	struct shift_nl_pair *pair, *next;
+	LIST_HEAD(pairs);
+	int err;
+
+	if (!snap)
+		return shift_nl_no_memory(cb);
+	err = shift_pair_walk(shift_nl_pair_note, &pairs);
+	list_for_each_entry_safe(pair, next, &pairs, list) {
+		state = shift_nl_port_state(pair->ibdev);
+		backup_state = shift_nl_port_state(pair->backup_ibdev);
+		if (!err)
+			err = shift_nl_pair_message(snap, pair, state, backup_state);
+		shift_dev_put(pair->sdev);
+		shift_dev_put(pair->backup);
+		kfree(pair);
+	}
+	return shift_nl_started(cb, snap, err);
+}
+
+static int shift_nl_put_nic(struct sk_buff *skb, const struct shift_peer_nic *nic)
+{
+	struct nlattr *nest;
+	u32 i;
+
+	nest = nla_nest_start(skb, SHIFT_A_NIC);
+	if (!nest || shift_nl_put_gid(skb, SHIFT_NIC_A_GID, &nic->gid))
+		return -EMSGSIZE;
+	for (i = 0; i < nic->num_backups; i++)
+		if (shift_nl_put_gid(skb, SHIFT_NIC_A_BACKUP, &nic->backup[i]))
+			return -EMSGSIZE;
+	nla_nest_end(skb, nest);
+	return 0;
+}
+
+static int shift_nl_peer_message(const char *node, const struct shift_peer_nic *nics,
+				 u32 n, void *arg)
+{
+	struct shift_nl_snapshot *snap = arg;
+	void *hdr;
+	int err;
+	u32 i;
+
+	hdr = shift_nl_message_begin(snap);
+	err = nla_put_string(snap->scratch, SHIFT_A_NODE, node);
+	for (i = 0; i < n && !err; i++)
+		err = shift_nl_put_nic(snap->scratch, &nics[i]);
+	return shift_nl_message_end(snap, hdr, err);
+}
+
+/**
+ * shift_nl_peer_start - begin a dump of the directory of peers
+ * @cb: of the dump.
+ *
+ * Return: 0 or a negative errno.
+ */
+int shift_nl_peer_start(struct netlink_callback *cb)
+{
+	struct shift_nl_snapshot *snap = shift_nl_snapshot_new(cb);
+
+	if (!snap)
+		return shift_nl_no_memory(cb);
+	cb->min_dump_alloc = SHIFT_NL_MSG_MAX;
+	return shift_nl_started(cb, snap, shift_peer_walk(shift_nl_peer_message, snap));
+}
+
+static int shift_nl_link_message(const struct shift_link_info *info, void *arg)
+{
+	struct shift_nl_snapshot *snap = arg;
+	void *hdr;
+	int err;
+
+	hdr = shift_nl_message_begin(snap);
+	err = shift_nl_put_link(snap->scratch, info);
+	return shift_nl_message_end(snap, hdr, err);
+}
+
+/**
+ * shift_nl_link_start - begin a dump of links
+ * @cb: of the dump.
+ *
+ * Return: 0 or a negative errno.
+ */
+int shift_nl_link_start(struct netlink_callback *cb)
+{
+	struct shift_nl_snapshot *snap = shift_nl_snapshot_new(cb);
+
+	if (!snap)
+		return shift_nl_no_memory(cb);
+	return shift_nl_started(cb, snap, shift_link_walk(shift_nl_link_message, snap));
+}
+
+static int shift_nl_qp_message(struct shift_qp *sqp, void *arg)
+{
+	struct shift_nl_snapshot *snap = arg;
+	void *hdr;
+	int err;
+
+	hdr = shift_nl_message_begin(snap);
+	shift_qp_refresh(sqp);
+	err = shift_nl_put_qp(snap->scratch, sqp);
+	return shift_nl_message_end(snap, hdr, err);
+}
+
+/**
+ * shift_nl_qp_start - begin a dump of QPs
+ * @cb: of the dump.
+ *
+ * Return: 0 or a negative errno.
+ */
+int shift_nl_qp_start(struct netlink_callback *cb)
+{
+	struct shift_nl_snapshot *snap = shift_nl_snapshot_new(cb);
+
+	if (!snap)
+		return shift_nl_no_memory(cb);
+	return shift_nl_started(cb, snap, shift_qp_walk(shift_nl_qp_message, snap));
+}

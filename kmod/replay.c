@@ -1,0 +1,235 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * The ledger at work: fed by the user's ring, posted to the backup QP, and
+ * emptied into the side ring of the CQ, strictly in posting order.
+ *
+ * ledger_lock covers the ledger and the ring's consumer index; completions of
+ * the backup take it from the completion workqueue.
+ */
+#define pr_fmt(fmt) KBUILD_MODNAME ": " fmt
+
+#include <linux/ktime.h>
+#include "shift.h"
+
+#define RETRY_MS	20
+
+static u32 wc_opcode(u32 opcode)
+{
+	switch (opcode) {
+	case SHIFT_WR_RDMA_WRITE:
+	case SHIFT_WR_RDMA_WRITE_WITH_IMM:
+		return IB_WC_RDMA_WRITE;
+	case SHIFT_WR_RDMA_READ:
+		return IB_WC_RDMA_READ;
+	case SHIFT_WR_ATOMIC_CMP_AND_SWP:
+		return IB_WC_COMP_SWAP;
+	case SHIFT_WR_ATOMIC_FETCH_AND_ADD:
+		return IB_WC_FETCH_ADD;
+	default:
+		return IB_WC_SEND;
+	}
+}
+
+static int push_wc(struct shift_qp *sqp, const u8 *raw, u32 status)
+{
+	struct shift_abi_wc wc = { .status = status, .qp_num = sqp->qpn };
+	struct shift_wr wr;
+
+	/* a slot that cannot be decoded has at least its wr_id in front */
+	if (shift_rxe_decode(raw, sqp->ledger.slot_size, &wr)) {
+		memcpy(&wc.wr_id, raw, sizeof(wc.wr_id));
+	} else {
+		wc.wr_id = wr.wr_id;
+		wc.opcode = wc_opcode(wr.opcode);
+		wc.byte_len = wr.length;
+	}
+	return shift_cq_push(sqp->scq, &wc);
+}
+
+/**
+ * shift_replay_deliver - complete what is executed, oldest first
+ * @sqp: the QP.
+ *
+ * Context: process context, any lock but ledger_lock.
+ */
+void shift_replay_deliver(struct shift_qp *sqp)
+{
+	struct shift_ledger *l = &sqp->ledger;
+	bool first = false;
+	u64 seq;
+	int err;
+
+	spin_lock_bh(&sqp->ledger_lock);
+	while (shift_ledger_count(l) &&
+	       shift_ledger_at(l, l->tail)->state == SHIFT_ENTRY_EXECUTED) {
+		struct shift_entry *e = shift_ledger_at(l, l->tail);
+
+		/* as rxe does: the slot is free before its completion is seen */
+		if (sqp->registered)
+			shift_ring_set_consumer(&sqp->sq, shift_ledger_slot(l, l->tail + 1));
+		if (!(e->flags & (SHIFT_ENTRY_SILENT | SHIFT_ENTRY_SEEN)) || e->status) {
+			err = push_wc(sqp, shift_ledger_raw(l, l->tail), e->status);
+			if (err == -ENOSPC) {
+				shift_switch_arm(sqp, RETRY_MS);
+				break;
+			}
+			if (!e->status && sqp->path && !sqp->first_done) {
+				sqp->first_done = true;
+				first = true;
+			}
+		}
+		shift_ledger_pop(l, &seq);
+	}
+	spin_unlock_bh(&sqp->ledger_lock);
+
+	if (first) {
+		sqp->times.completion = ktime_get_real_ns();
+		shift_notify_qp(sqp, SHIFT_QP_EV_COMPLETION, sqp->times.completion);
+	}
+}
+
+/*
+ * Take what the application has posted since into the ledger.  What cannot be
+ * replayed stops the intake; it gets its error when all before it is done.
+ */
+static void ingest(struct shift_qp *sqp)
+{
+	struct shift_ledger *l = &sqp->ledger;
+	struct shift_rxe_mark mark;
+	u32 producer = shift_ring_producer(&sqp->sq);
+	struct shift_wr wr;
+	u8 *raw;
+	int err;
+
+	while (!sqp->stop_status && shift_ledger_slot(l, l->head) != producer &&
+	       shift_ledger_count(l) < l->slots - 1) {
+		raw = shift_ledger_raw(l, l->head);
+		shift_ring_copy_slot(&sqp->sq, shift_ledger_slot(l, l->head), raw);
+		err = shift_rxe_mark(raw, l->slot_size, &mark);
+		if (!err && mark.first_psn != SHIFT_RXE_UNSENT)
+			err = -EINVAL;	/* zeroed by the RESET while it was posted */
+		if (!err)
+			err = shift_rxe_decode(raw, l->slot_size, &wr);
+		if (!err && wr.opcode != SHIFT_WR_RDMA_WRITE)
+			err = -EOPNOTSUPP;
+		if (err) {
+			sqp->stop_status = IB_WC_LOC_QP_OP_ERR;
+			pr_warn_ratelimited("%s qp %u: cannot carry on with what was posted (%d)\n",
+					    sqp->sdev->name, sqp->qpn, err);
+			break;
+		}
+		shift_ledger_append(l, shift_wr_packets(wr.opcode, wr.length, sqp->mtu),
+				    sqp->sig_all || wr.flags & SHIFT_WR_SIGNALED ?
+				    0 : SHIFT_ENTRY_SILENT);
+	}
+}
+
+/**
+ * shift_replay_ingest - a doorbell of a QP that is away from its default NIC
+ * @sqp: the QP.
+ *
+ * In the posting thread: rxe moves the ring's consumer index once more when a
+ * timer from before the RESET fires, and the application would then overrun
+ * what was not taken in yet.  Each doorbell takes all in and puts that right.
+ *
+ * Context: any that may take a spinlock.
+ */
+void shift_replay_ingest(struct shift_qp *sqp)
+{
+	struct shift_ledger *l = &sqp->ledger;
+
+	spin_lock_bh(&sqp->ledger_lock);
+	if (sqp->ledger_live && sqp->registered && sqp->state != SHIFT_ST_FAIL &&
+	    sqp->state != SHIFT_ST_APP) {
+		ingest(sqp);
+		shift_ring_set_consumer(&sqp->sq, shift_ledger_slot(l, l->tail));
+	}
+	spin_unlock_bh(&sqp->ledger_lock);
+}
+
+/**
+ * shift_replay_pump - move work from the ring over the ledger to the backup QP
+ * @sqp: the QP, locked, in RUN on a backup path.
+ */
+void shift_replay_pump(struct shift_qp *sqp)
+{
+	struct shift_ledger *l = &sqp->ledger;
+	u64 seq;
+	bool more;
+	int err = 0;
+
+	lockdep_assert_held(&sqp->lock);
+	if (!sqp->registered)
+		return;
+	shift_replay_deliver(sqp);
+	while (!err) {
+		spin_lock_bh(&sqp->ledger_lock);
+		ingest(sqp);
+		more = shift_ledger_next(l, &seq);
+		spin_unlock_bh(&sqp->ledger_lock);
+		if (!more)
+			break;
+		err = shift_backup_post(sqp, seq);
+	}
+	switch (err) {
+	case 0:
+	case -EAGAIN:		/* send queue full: its completions kick us */
+		break;
+	case -EINPROGRESS:	/* a key was asked for */
+	case -ENOMEM:
+		shift_switch_arm(sqp, RETRY_MS);
+		break;
+	case -EACCES:
+		sqp->stop_status = IB_WC_LOC_PROT_ERR;
+		break;
+	case -ENOENT:
+		sqp->stop_status = IB_WC_REM_ACCESS_ERR;
+		break;
+	default:
+		sqp->stop_status = IB_WC_LOC_QP_OP_ERR;
+	}
+	if (sqp->stop_status && !shift_backup_busy(sqp))
+		shift_switch_fail(sqp, sqp->stop_status);
+}
+
+/**
+ * shift_replay_flush - error completions for everything outstanding
+ * @sqp: the QP, locked, in FAIL or APP; nothing can execute any more.
+ *
+ * The first unfinished operation gets sqp->fail_status, all others are flushed,
+ * in order, and so is what is posted later.  Called again until all is shown.
+ */
+void shift_replay_flush(struct shift_qp *sqp)
+{
+	struct shift_ledger *l = &sqp->ledger;
+	u64 seq;
+
+	lockdep_assert_held(&sqp->lock);
+	if (!sqp->registered)
+		return;
+	do {
+		spin_lock_bh(&sqp->ledger_lock);
+		for (seq = l->tail; seq < l->head; seq++) {
+			struct shift_entry *e = shift_ledger_at(l, seq);
+
+			if (e->state == SHIFT_ENTRY_EXECUTED)
+				continue;
+			e->state = SHIFT_ENTRY_EXECUTED;
+			e->status = sqp->fail_status;
+			sqp->fail_status = IB_WC_WR_FLUSH_ERR;
+		}
+		spin_unlock_bh(&sqp->ledger_lock);
+		shift_replay_deliver(sqp);
+
+		/* the rest of the ring, whatever it holds */
+		spin_lock_bh(&sqp->ledger_lock);
+		while (shift_ledger_slot(l, l->head) != shift_ring_producer(&sqp->sq) &&
+		       shift_ledger_count(l) < l->slots - 1) {
+			shift_ring_copy_slot(&sqp->sq, shift_ledger_slot(l, l->head),
+					     shift_ledger_raw(l, l->head));
+			shift_ledger_append(l, 0, 0);
+		}
+		spin_unlock_bh(&sqp->ledger_lock);
+	} while (shift_ledger_count(l) &&
+		 shift_ledger_at(l, l->tail)->state != SHIFT_ENTRY_EXECUTED);
+}

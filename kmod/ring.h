@@ -1,0 +1,52 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/*
+ * Pinned user memory: work and completion rings, and single words.
+ *
+ * Everything read here is untrusted and may change under the reader: copy
+ * first, then look at the copy.  Access is by kmap_local_page(), in any
+ * context; pinning and unpinning in process context of the owner only.
+ */
+#ifndef SHIFT_RING_H
+#define SHIFT_RING_H
+
+#include <linux/types.h>
+#include <linux/mm_types.h>
+
+/**
+ * struct shift_ring - a ring of a provider, geometry as validated at pin time
+ * @pages: pinned pages of [head, slots).
+ * @npages: number of pages; 0: not pinned.
+ * @slots: power of two.
+ * @slot_size: bytes, power of two.
+ * @data: offset of slot 0.
+ */
+struct shift_ring {
+	struct page **pages;
+	unsigned int npages;
+	u32 slots;
+	u32 slot_size;
+	u32 data;
+};
+
+/** struct shift_word - a pinned, aligned 32-bit word of user memory */
+struct shift_word {
+	struct page *page;
+	u32 offset;
+};
+
+int shift_ring_pin_rxe(struct shift_ring *ring, u64 addr, u32 len);
+void shift_ring_unpin(struct shift_ring *ring);
+u32 shift_ring_producer(const struct shift_ring *ring);	/* masked, acquire */
+u32 shift_ring_consumer(const struct shift_ring *ring);	/* masked, acquire */
+void shift_ring_set_consumer(const struct shift_ring *ring, u32 index);	/* release */
+u32 shift_ring_slot_u32(const struct shift_ring *ring, u32 index, u32 offset);
+void shift_ring_copy_slot(const struct shift_ring *ring, u32 index, void *to);
+void shift_ring_write_slot(const struct shift_ring *ring, u32 index, u32 offset,
+			   const void *from, u32 len);
+
+int shift_word_pin(struct shift_word *word, u64 addr);
+void shift_word_unpin(struct shift_word *word);
+u32 shift_word_read(const struct shift_word *word);
+void shift_word_write(const struct shift_word *word, u32 value);
+
+#endif /* SHIFT_RING_H */

@@ -1,0 +1,355 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * One event of a QP: finds the rule in fsm.c and does its action.
+ *
+ * Everything here runs in the QP's work item, or in a control verb of the
+ * application, under sqp->lock.  State changes are also under inbox_lock, so
+ * that the verdict over an error completion, which must not sleep, sees whole
+ * states.
+ */
+#define pr_fmt(fmt) KBUILD_MODNAME ": " fmt
+
+#include <linux/ktime.h>
+#include "shift.h"
+#include "trace.h"
+
+#define SHIFT_ASKS_MAX	3	/* SWITCH_REQs of one switch */
+
+int shift_switch_send(struct shift_qp *sqp, u8 path, struct shift_msg *m)
+{
+	struct shift_link *link = sqp->link[path];
+
+	m->src_cookie = sqp->cookie;
+	m->dst_cookie = sqp->peer_cookie;
+	if (!link)
+		return -ENOTCONN;
+	trace_shift_msg_tx(sqp->sdev->name, sqp->qpn, m->type, m->epoch);
+	return shift_link_send(link, m);
+}
+
+/* Could the QP be asked to move right now?  Racy by nature; used as a guard. */
+bool shift_switch_usable(const struct shift_qp *sqp)
+{
+	return sqp->path == 0 && sqp->registered && sqp->peer_ok && sqp->backup &&
+	       sqp->asks < SHIFT_ASKS_MAX &&
+	       (!sqp->spd || !atomic_read(&sqp->spd->reason)) &&
+	       READ_ONCE(sqp->scq->registered) && sqp->link[1] && shift_link_state(sqp->link[1]) == SHIFT_LINK_UP;
+}
+
+static u32 guards(struct shift_qp *sqp, const struct shift_msg *m)
+{
+	u32 g = 0;
+
+	if (!test_bit(SHIFT_QP_ERRORED, &sqp->flags) &&
+	    !test_bit(SHIFT_QP_FENCED, &sqp->flags))
+		g |= SHIFT_G_HEALTHY;
+	if (shift_switch_usable(sqp))
+		g |= SHIFT_G_USABLE;
+	if (!sqp->fenced_count)
+		g |= SHIFT_G_IDLE;
+	if (sqp->to == 0)
+		g |= SHIFT_G_TO_DEFAULT;
+	if (!m)
+		return g;
+	if (m->epoch > sqp->epoch && m->epoch >= sqp->highest && sqp->path == 0 &&
+	    sqp->peer_ok && sqp->backup && sqp->registered &&
+	    READ_ONCE(sqp->scq->registered))
+		g |= SHIFT_G_JOINS;
+	if (m->epoch == (sqp->state == SHIFT_ST_ASKED ? sqp->highest : sqp->epoch))
+		g |= SHIFT_G_CURRENT;
+	if (m->type == SHIFT_MSG_NACK && m->nack.code == SHIFT_NACK_GONE)
+		g |= SHIFT_G_NACK_GONE;
+	return g;
+}
+
+static u8 message_target(const struct shift_msg *m)
+{
+	switch (m->type) {
+	case SHIFT_MSG_REQ:
+		return m->req.to;
+	case SHIFT_MSG_ACK:
+		return m->ack.to;
+	default:
+		return m->progress.to;
+	}
+}
+
+static void act_ask(struct shift_qp *sqp)
+{
+	struct shift_msg m = { .type = SHIFT_MSG_REQ };
+
+	sqp->highest = shift_epoch_next(sqp->highest, sqp->cookie > sqp->peer_cookie);
+	sqp->to = 1;
+	if (!sqp->asks++) {
+		sqp->times.fault = ktime_get_real_ns();
+		shift_stat_inc(SHIFT_STAT_FAULTS);
+		shift_notify_qp(sqp, SHIFT_QP_EV_FAULT, sqp->times.fault);
+	}
+	m.epoch = sqp->highest;
+	m.req.from = sqp->path;
+	m.req.to = sqp->to;
+	m.req.kind = sqp->asks > 1 ? SHIFT_KIND_NEXT : SHIFT_KIND_FAULT;
+	m.req.cause = sqp->cause;
+	m.req.t_detect = sqp->times.fault;
+	shift_switch_send(sqp, sqp->to, &m);
+}
+
+void shift_switch_nack(struct shift_qp *sqp, const struct shift_msg *m)
+{
+	struct shift_msg nack = { .type = SHIFT_MSG_NACK, .epoch = m->epoch };
+
+	if (sqp->state == SHIFT_ST_FAIL || sqp->state == SHIFT_ST_APP ||
+	    sqp->state == SHIFT_ST_OFF)
+		nack.nack.code = SHIFT_NACK_GONE;
+	else if (!sqp->backup || !sqp->peer_ok)
+		nack.nack.code = SHIFT_NACK_NO_MIRROR;
+	else
+		nack.nack.code = SHIFT_NACK_BUSY;
+	nack.nack.busy_epoch = sqp->highest;
+	shift_switch_send(sqp, 1, &nack);
+}
+
+static void act_progress(struct shift_qp *sqp)
+{
+	struct shift_msg m = { .type = SHIFT_MSG_PROGRESS, .epoch = sqp->epoch };
+
+	m.progress.to = sqp->to;
+	m.progress.status = sqp->unfenced ? SHIFT_PROGRESS_UNKNOWN : SHIFT_PROGRESS_OK;
+	m.progress.path = 0;
+	m.progress.expected_psn = sqp->expected_psn;
+	shift_switch_send(sqp, sqp->to, &m);
+}
+
+static void act_ready_again(struct shift_qp *sqp)
+{
+	struct shift_msg m = { .type = SHIFT_MSG_READY, .epoch = sqp->epoch };
+
+	m.ready.to = sqp->to;
+	m.ready.qpn = shift_backup_qpn(sqp);
+	m.ready.start_psn = shift_start_psn(sqp->cookie, sqp->epoch);
+	shift_switch_send(sqp, sqp->to, &m);
+}
+
+/*
+ * What the peer may not have got.  PROGRESS asks for an answer and READY does
+ * not, so two sides that have both arrived do not keep each other busy.
+ */
+void shift_switch_resend(struct shift_qp *sqp)
+{
+	if (sqp->state != SHIFT_ST_RUN)
+		act_progress(sqp);
+	if (sqp->state == SHIFT_ST_SYNC || (sqp->state == SHIFT_ST_RUN && sqp->path))
+		act_ready_again(sqp);
+}
+
+static void start_deadline(struct shift_qp *sqp, enum shift_state state)
+{
+	unsigned int ms = shift_fsm_deadline_ms(state);
+
+	if (!ms)
+		return;
+	sqp->deadline_ns = ktime_get_ns() + (u64)ms * NSEC_PER_MSEC *
+			   max(READ_ONCE(shift_deadline_scale), 1u);
+	shift_switch_arm(sqp, min_t(unsigned int, ms, SHIFT_RESEND_MS));
+}
+
+/* Consent was given: fence, and say how far our responder got. */
+static enum shift_event act_join(struct shift_qp *sqp, const struct shift_msg *m)
+{
+	bool errored = false;
+	int err;
+
+	sqp->epoch = m->epoch;
+	sqp->highest = m->epoch;
+	sqp->to = message_target(m);
+	if (!sqp->times.fault)
+		sqp->times.fault = m->type == SHIFT_MSG_REQ && m->req.t_detect ?
+				   m->req.t_detect : ktime_get_real_ns();
+	if (m->type == SHIFT_MSG_REQ) {
+		struct shift_msg ack = { .type = SHIFT_MSG_ACK, .epoch = m->epoch };
+
+		if (sqp->cause == SHIFT_CAUSE_NONE)
+			sqp->cause = SHIFT_CAUSE_PEER;
+		ack.ack.to = sqp->to;
+		shift_switch_send(sqp, sqp->to, &ack);
+	}
+	sqp->times.agreed = ktime_get_real_ns();
+	shift_notify_qp(sqp, SHIFT_QP_EV_AGREED, sqp->times.agreed);
+
+	err = shift_fence(sqp, &errored, &sqp->expected_psn);
+	sqp->times.fenced = ktime_get_real_ns();
+	trace_shift_fence(sqp->sdev->name, sqp->qpn, sqp->epoch, sqp->expected_psn, err);
+	if (err == -ECANCELED)
+		return SHIFT_EV_APP_ERROR;
+	sqp->unfenced = err == -EIO;
+	if (err && err != -EIO) {
+		shift_switch_fail(sqp, IB_WC_RETRY_EXC_ERR);
+		return __SHIFT_EV_MAX;
+	}
+	shift_notify_qp(sqp, SHIFT_QP_EV_FENCED, sqp->times.fenced);
+	return sqp->unfenced ? SHIFT_EV_UNFENCED : SHIFT_EV_FENCED;
+}
+
+/* The peer's responder got to @m: what is left is ours to post again. */
+static bool act_ready(struct shift_qp *sqp, const struct shift_msg *m)
+{
+	int err = 0;
+
+	if (m->progress.status == SHIFT_PROGRESS_OK) {
+		spin_lock_bh(&sqp->ledger_lock);
+		if (sqp->fenced_count)
+			err = shift_ledger_progress(&sqp->ledger,
+						    shift_psn_delta(m->progress.expected_psn,
+								    sqp->anchor_psn));
+		spin_unlock_bh(&sqp->ledger_lock);
+	}
+	if (err) {
+		pr_warn_ratelimited("%s qp %u: peer expects psn %u, ours begin at %u: progress unknown\n",
+				    sqp->sdev->name, sqp->qpn, m->progress.expected_psn,
+				    sqp->anchor_psn);
+		shift_switch_fail(sqp, IB_WC_RETRY_EXC_ERR);
+		return false;
+	}
+	if (shift_backup_arm(sqp, sqp->epoch)) {
+		shift_switch_fail(sqp, IB_WC_RETRY_EXC_ERR);
+		return false;
+	}
+	act_ready_again(sqp);
+	return true;
+}
+
+static void act_replay(struct shift_qp *sqp)
+{
+	struct shift_ledger *l = &sqp->ledger;
+	u32 executed = 0, replayed = 0, resumed = 0;
+	u64 seq;
+
+	spin_lock_bh(&sqp->ledger_lock);
+	for (seq = l->tail; seq < l->head; seq++) {
+		struct shift_entry *e = shift_ledger_at(l, seq);
+
+		if (e->state == SHIFT_ENTRY_EXECUTED) {
+			executed++;
+			continue;
+		}
+		replayed++;
+		resumed += e->done > 0;
+	}
+	spin_unlock_bh(&sqp->ledger_lock);
+
+	sqp->path = sqp->to;
+	sqp->reason = SHIFT_REASON_NONE;
+	sqp->asks = 0;
+	sqp->switches++;
+	sqp->executed = executed;
+	sqp->replayed = replayed;
+	sqp->first_done = false;
+	clear_bit(SHIFT_QP_ERRORED, &sqp->flags);
+	/* FENCED stays: the default QP is in RESET until it comes home */
+	shift_stat_inc(SHIFT_STAT_SWITCHES);
+	shift_stat_add(SHIFT_STAT_EXECUTED, executed);
+	shift_stat_add(SHIFT_STAT_REPLAYED, replayed);
+	shift_stat_add(SHIFT_STAT_RESUMED, resumed);
+	trace_shift_replay(sqp->sdev->name, sqp->qpn, sqp->epoch, executed, replayed);
+	sqp->times.replayed = ktime_get_real_ns();
+	shift_notify_qp(sqp, SHIFT_QP_EV_REPLAYED, sqp->times.replayed);
+	set_bit(SHIFT_QP_KICK, &sqp->flags);
+}
+
+/* The action of a rule; returns an event that follows from it at once, or MAX. */
+static enum shift_event act(struct shift_qp *sqp, const struct shift_rule *rule,
+			    const struct shift_msg *m)
+{
+	switch (rule->action) {
+	case SHIFT_ACT_PROTECT:
+		sqp->reason = SHIFT_REASON_NONE;
+		sqp->path = 0;
+		shift_stat_inc(SHIFT_STAT_PAIRED);
+		shift_notify_qp(sqp, SHIFT_QP_EV_STATE, ktime_get_real_ns());
+		break;
+	case SHIFT_ACT_UNPROTECT:
+		shift_switch_unprotect(sqp, SHIFT_REASON_PEER_UNPROTECTED);
+		break;
+	case SHIFT_ACT_ASK:
+		act_ask(sqp);
+		break;
+	case SHIFT_ACT_NACK:
+		shift_switch_nack(sqp, m);
+		break;
+	case SHIFT_ACT_REACK:
+		shift_switch_resend(sqp);
+		break;
+	case SHIFT_ACT_JOIN:
+		return act_join(sqp, m);
+	case SHIFT_ACT_UNGATE:
+		shift_switch_call_off(sqp);
+		break;
+	case SHIFT_ACT_PROGRESS:
+		act_progress(sqp);
+		break;
+	case SHIFT_ACT_READY:
+		act_ready(sqp, m);
+		break;
+	case SHIFT_ACT_REPLAY:
+		act_replay(sqp);
+		break;
+	case SHIFT_ACT_FAIL:
+		/* the state is FAIL already: let the common path enter it */
+		shift_switch_state(sqp, SHIFT_ST_RUN);
+		shift_switch_fail(sqp, IB_WC_RETRY_EXC_ERR);
+		break;
+	case SHIFT_ACT_APP:
+		shift_switch_app(sqp);
+		break;
+	case SHIFT_ACT_DRAIN:
+	case SHIFT_ACT_DRAINED:
+	case SHIFT_ACT_NOTE_DRAINED:
+	case SHIFT_ACT_HOME:
+	case SHIFT_ACT_NOTE_HOME:
+	case SHIFT_ACT_RETURN:
+		/* no rule leads here while nothing sends MOVE or drain requests */
+		WARN_ON_ONCE(1);
+		break;
+	default:
+		break;
+	}
+	return __SHIFT_EV_MAX;
+}
+
+/**
+ * shift_switch_event - handle one event
+ * @sqp: the QP, locked.
+ * @event: what happened.
+ * @m: the message, for RX events.
+ */
+void shift_switch_event(struct shift_qp *sqp, enum shift_event event,
+			const struct shift_msg *m)
+{
+	lockdep_assert_held(&sqp->lock);
+
+	while (event != __SHIFT_EV_MAX) {
+		enum shift_state from = sqp->state;
+		const struct shift_rule *rule = shift_fsm_find(from, event, guards(sqp, m));
+
+		if (!rule) {
+			shift_stat_inc(SHIFT_STAT_ILLEGAL);
+			return;
+		}
+		trace_shift_qp_transition(sqp->sdev->name, sqp->qpn, from, event, rule->next, rule->action,
+					  sqp->epoch);
+		if (rule->action == SHIFT_ACT_KEEP) {
+			if (m)
+				shift_inbox_keep(sqp, m);
+			return;
+		}
+		if (rule->action == SHIFT_ACT_JOIN && m->type == SHIFT_MSG_PROGRESS)
+			shift_switch_deliver(sqp, m);
+		if (rule->next != from && rule->action != SHIFT_ACT_UNPROTECT) {
+			shift_switch_state(sqp, rule->next);
+			start_deadline(sqp, rule->next);
+		} else if (rule->action == SHIFT_ACT_ASK) {
+			start_deadline(sqp, rule->next);
+		}
+		event = act(sqp, rule, m);
+	}
+}

@@ -1,0 +1,248 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * Completion queues of user space and their side rings: where completions of
+ * replayed work reach the patched provider.
+ */
+#define pr_fmt(fmt) KBUILD_MODNAME ": " fmt
+
+#include <linux/module.h>
+#include <linux/sched/mm.h>
+#include <linux/slab.h>
+#include <linux/vmalloc.h>
+#include "compat/compat.h"
+#include "shift.h"
+
+void shift_cq_get(struct shift_cq *scq)
+{
+	kref_get(&scq->ref);
+}
+
+static void cq_release(struct kref *ref)
+{
+	struct shift_cq *scq = container_of(ref, struct shift_cq, ref);
+
+	vfree(scq->side);
+	shift_dev_put(scq->sdev);
+	kfree_rcu(scq, obj.rcu);
+	module_put(THIS_MODULE);
+}
+
+void shift_cq_put(struct shift_cq *scq)
+{
+	kref_put(&scq->ref, cq_release);
+}
+
+static struct shift_cq *cq_find(struct ib_cq *cq)
+{
+	struct shift_obj *obj = shift_object_find(cq, SHIFT_OBJ_CQ);
+
+	return obj ? container_of(obj, struct shift_cq, obj) : NULL;
+}
+
+static int wrap_create_cq(struct ib_cq *cq, const struct ib_cq_init_attr *attr,
+			  SHIFT_CREATE_CQ_UDATA *udata)
+{
+	struct ib_uobject *uobject;
+	struct shift_dev *sdev;
+	struct shift_cq *scq;
+	int idx, err;
+
+	idx = srcu_read_lock(&shift_srcu);
+	sdev = shift_ops_dev(cq->device);
+	err = sdev->saved.create_cq(cq, attr, udata);
+	if (err || !udata || !cq->uobject || !READ_ONCE(sdev->tracking))
+		goto out;
+
+	scq = kzalloc(sizeof(*scq), GFP_KERNEL);
+	if (!scq)
+		goto out;
+	/* struct ib_ucq_object begins with its struct ib_uobject */
+	uobject = (struct ib_uobject *)cq->uobject;
+	kref_init(&scq->ref);
+	spin_lock_init(&scq->lock);
+	scq->sdev = shift_dev_get(sdev);
+	scq->cq = cq;
+	scq->cqe = attr->cqe;
+	scq->ufile = uobject->ufile;
+	scq->handle = uobject->id;
+	scq->mm = current->mm;
+	__module_get(THIS_MODULE);
+	if (shift_object_insert(&scq->obj, cq, SHIFT_OBJ_CQ)) {
+		shift_cq_put(scq);
+		goto out;
+	}
+	atomic_inc(&sdev->objects);
+	mutex_lock(&sdev->list_lock);
+	list_add_tail(&scq->obj.list, &sdev->cqs);
+	mutex_unlock(&sdev->list_lock);
+out:
+	srcu_read_unlock(&shift_srcu, idx);
+	return err;
+}
+
+/* Forget the default half; nothing calls into it after this returns. */
+static bool cq_detach(struct shift_cq *scq)
+{
+	struct shift_dev *sdev = scq->sdev;
+
+	if (!shift_object_remove(&scq->obj))
+		return false;
+	mutex_lock(&sdev->list_lock);
+	list_del_init(&scq->obj.list);
+	mutex_unlock(&sdev->list_lock);
+	spin_lock_bh(&scq->lock);
+	scq->cq = NULL;
+	scq->ufile = NULL;
+	spin_unlock_bh(&scq->lock);
+	atomic_dec(&sdev->objects);
+	return true;
+}
+
+static int wrap_destroy_cq(struct ib_cq *cq, struct ib_udata *udata)
+{
+	struct shift_dev *sdev;
+	struct shift_cq *scq;
+	int idx, err;
+
+	idx = srcu_read_lock(&shift_srcu);
+	sdev = shift_ops_dev(cq->device);
+	/*
+	 * The handler must not be called once the driver lets go of @cq; a CQ
+	 * that then cannot be destroyed stays, without our tracking.
+	 */
+	scq = cq_find(cq);
+	if (scq && cq_detach(scq))
+		shift_cq_put(scq);
+	err = sdev->saved.destroy_cq(cq, udata);
+	srcu_read_unlock(&shift_srcu, idx);
+	return err;
+}
+
+static int wrap_resize_cq(struct ib_cq *cq, int cqe, struct ib_udata *udata)
+{
+	struct shift_dev *sdev;
+	int idx, err;
+
+	/* the provider takes the CQ out of registration around a resize */
+	idx = srcu_read_lock(&shift_srcu);
+	sdev = shift_ops_dev(cq->device);
+	err = sdev->saved.resize_cq(cq, cqe, udata);
+	srcu_read_unlock(&shift_srcu, idx);
+	return err;
+}
+
+/* caller holds scq->lock, bottom halves off: the handler may be picky */
+static void cq_fire(struct shift_cq *scq)
+{
+	if (!scq->armed || !scq->cq)
+		return;
+	scq->armed = false;
+	scq->cq->comp_handler(scq->cq, scq->cq->cq_context);
+}
+
+/* Fast: no sleeping; rcu keeps @sdev and @scq. */
+static int wrap_req_notify_cq(struct ib_cq *cq, enum ib_cq_notify_flags flags)
+{
+	struct shift_dev *sdev;
+	struct shift_cq *scq;
+	int ret;
+
+	rcu_read_lock();
+	sdev = shift_ops_dev(cq->device);
+	scq = cq_find(cq);
+	if (scq && READ_ONCE(scq->registered)) {
+		spin_lock_bh(&scq->lock);
+		scq->armed = true;
+		spin_unlock_bh(&scq->lock);
+	}
+	ret = sdev->saved.req_notify_cq(cq, flags);
+	if (scq && READ_ONCE(scq->registered)) {
+		spin_lock_bh(&scq->lock);
+		/* side completions that came before the arming: tell at once */
+		if (scq->side && scq->side_producer != READ_ONCE(scq->side->consumer))
+			cq_fire(scq);
+		spin_unlock_bh(&scq->lock);
+	}
+	rcu_read_unlock();
+	return ret;
+}
+
+/**
+ * shift_cq_push - hand one completion to the application
+ * @scq: the CQ.
+ * @wc: the completion.
+ *
+ * Context: process or softirq context.
+ * Return: 0, -ENOSPC (full, or being resized: try again), -ENODEV (the CQ is gone).
+ */
+int shift_cq_push(struct shift_cq *scq, const struct shift_abi_wc *wc)
+{
+	struct shift_abi_side *side;
+	int err = 0;
+
+	spin_lock_bh(&scq->lock);
+	side = scq->side;
+	if (!scq->cq || !side) {
+		err = -ENODEV;
+		goto out;
+	}
+	if (!scq->registered) {
+		err = -ENOSPC;	/* being resized */
+		goto out;
+	}
+	/* the consumer index is the user's: only its distance matters */
+	if (scq->side_producer - smp_load_acquire(&side->consumer) >= scq->side_entries) {
+		err = -ENOSPC;
+		goto out;
+	}
+	side->wc[scq->side_producer & (scq->side_entries - 1)] = *wc;
+	scq->side_producer++;
+	smp_store_release(&side->producer, scq->side_producer);
+	shift_word_write(&scq->flag, SHIFT_CQ_FLAG_SIDE);
+	shift_stat_inc(SHIFT_STAT_SIDE_WC);
+	cq_fire(scq);
+out:
+	spin_unlock_bh(&scq->lock);
+	return err;
+}
+
+/* The provider lets go (or its file was closed): user memory is not touched any more. */
+void shift_cq_unregister(struct shift_cq *scq)
+{
+	struct shift_ring ring;
+	struct shift_word flag;
+
+	spin_lock_bh(&scq->lock);
+	ring = scq->ring;
+	flag = scq->flag;
+	memset(&scq->ring, 0, sizeof(scq->ring));
+	scq->flag.page = NULL;
+	scq->registered = false;
+	spin_unlock_bh(&scq->lock);
+	shift_ring_unpin(&ring);
+	shift_word_unpin(&flag);
+}
+
+const struct ib_device_ops shift_cq_ops = {
+	.create_cq = wrap_create_cq,
+	.destroy_cq = wrap_destroy_cq,
+	.resize_cq = wrap_resize_cq,
+	.req_notify_cq = wrap_req_notify_cq,
+};
+
+void shift_cq_device_gone(struct shift_dev *sdev)
+{
+	struct shift_obj *obj;
+	struct shift_cq *scq;
+
+	while (true) {
+		mutex_lock(&sdev->list_lock);
+		obj = list_first_entry_or_null(&sdev->cqs, struct shift_obj, list);
+		mutex_unlock(&sdev->list_lock);
+		if (!obj)
+			return;
+		scq = container_of(obj, struct shift_cq, obj);
+		if (cq_detach(scq))
+			shift_cq_put(scq);
+	}
+}

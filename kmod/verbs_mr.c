@@ -1,0 +1,431 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * Protection domains and memory regions of user space, and their mirrors.
+ *
+ * A mirror MR is made in the registering caller, right after the default one:
+ * a worker would pin what the address means later, against the wrong limits.
+ * The mirror pins the same pages again and the core would charge them twice, so
+ * the caller's locked memory is credited first: an application near its limit
+ * is never worse off.  A mirror is gone before the default MR is.
+ */
+#define pr_fmt(fmt) KBUILD_MODNAME ": " fmt
+
+#include <linux/module.h>
+#include <linux/sched/mm.h>
+#include <linux/slab.h>
+#include "compat/compat.h"
+#include "shift.h"
+
+void shift_pd_get(struct shift_pd *spd)
+{
+	kref_get(&spd->ref);
+}
+
+/* The last child is gone: so is the mirror PD. */
+static void pd_release(struct kref *ref)
+{
+	struct shift_pd *spd = container_of(ref, struct shift_pd, ref);
+
+	if (spd->mirror)
+		ib_dealloc_pd(spd->mirror);
+	shift_dev_put(spd->sdev);
+	kfree_rcu(spd, obj.rcu);
+	module_put(THIS_MODULE);
+}
+
+void shift_pd_put(struct shift_pd *spd)
+{
+	kref_put(&spd->ref, pd_release);
+}
+
+/* QPs of this PD cannot be protected from now on; the first reason stays. */
+void shift_pd_spoil(struct shift_pd *spd, enum shift_reason reason)
+{
+	atomic_cmpxchg(&spd->reason, 0, reason);
+}
+
+static struct shift_pd *pd_find(struct ib_pd *pd)
+{
+	struct shift_obj *obj = shift_object_find(pd, SHIFT_OBJ_PD);
+
+	return obj ? container_of(obj, struct shift_pd, obj) : NULL;
+}
+
+/**
+ * shift_pd_mirror - the PD on the backup device, made on first use
+ * @spd: shadow of the default PD.
+ *
+ * Context: process context, sdev->mirror_sem held for reading.
+ * Return: the PD or NULL.
+ */
+struct ib_pd *shift_pd_mirror(struct shift_pd *spd)
+{
+	struct shift_dev *bdev = spd->sdev->backup;
+	struct ib_pd *pd;
+
+	lockdep_assert_held(&spd->sdev->mirror_sem);
+	mutex_lock(&spd->lock);
+	if (!spd->mirror && bdev && bdev->ibdev) {
+		pd = ib_alloc_pd(bdev->ibdev, 0);
+		if (!IS_ERR(pd))
+			spd->mirror = pd;
+	}
+	pd = spd->mirror;
+	mutex_unlock(&spd->lock);
+	return pd;
+}
+
+static int wrap_alloc_pd(struct ib_pd *pd, struct ib_udata *udata)
+{
+	struct shift_dev *sdev;
+	struct shift_pd *spd;
+	int idx, err;
+
+	idx = srcu_read_lock(&shift_srcu);
+	sdev = shift_ops_dev(pd->device);
+	err = sdev->saved.alloc_pd(pd, udata);
+	if (err || !udata || !READ_ONCE(sdev->tracking))
+		goto out;
+
+	spd = kzalloc(sizeof(*spd), GFP_KERNEL);
+	if (!spd)
+		goto out;	/* untracked, its QPs are unprotected */
+	kref_init(&spd->ref);
+	mutex_init(&spd->lock);
+	spd->sdev = shift_dev_get(sdev);
+	spd->pd = pd;
+	__module_get(THIS_MODULE);
+	if (shift_object_insert(&spd->obj, pd, SHIFT_OBJ_PD)) {
+		shift_pd_put(spd);
+		goto out;
+	}
+	atomic_inc(&sdev->objects);
+	mutex_lock(&sdev->list_lock);
+	list_add_tail(&spd->obj.list, &sdev->pds);
+	mutex_unlock(&sdev->list_lock);
+out:
+	srcu_read_unlock(&shift_srcu, idx);
+	return err;
+}
+
+/* Forget @spd's default half; true for the caller that did. */
+static bool pd_detach(struct shift_pd *spd)
+{
+	struct shift_dev *sdev = spd->sdev;
+
+	if (!shift_object_remove(&spd->obj))
+		return false;
+	mutex_lock(&sdev->list_lock);
+	list_del_init(&spd->obj.list);
+	mutex_unlock(&sdev->list_lock);
+	spd->pd = NULL;
+	atomic_dec(&sdev->objects);
+	return true;
+}
+
+static int wrap_dealloc_pd(struct ib_pd *pd, struct ib_udata *udata)
+{
+	struct shift_dev *sdev;
+	struct shift_pd *spd;
+	int idx, err;
+
+	idx = srcu_read_lock(&shift_srcu);
+	sdev = shift_ops_dev(pd->device);
+	spd = pd_find(pd);
+	/* @pd is the core's until we return: nobody else finds a new one there */
+	err = sdev->saved.dealloc_pd(pd, udata);
+	if (!err && spd && pd_detach(spd))
+		shift_pd_put(spd);
+	srcu_read_unlock(&shift_srcu, idx);
+	return err;
+}
+
+static unsigned long mr_pages(u64 start, u64 length)
+{
+	return (ALIGN(start + length, PAGE_SIZE) - ALIGN_DOWN(start, PAGE_SIZE)) >>
+	       PAGE_SHIFT;
+}
+
+/* Caller: nobody finds @smr any more.  The reverse of the credit at creation. */
+static void mr_drop_mirror(struct shift_mr *smr)
+{
+	struct ib_mr *mirror = xchg(&smr->mirror, NULL);
+
+	if (!mirror)
+		return;
+	/* dereg uncharges what the credit had already taken off: add it first */
+	atomic64_add(smr->npages, &smr->mm->pinned_vm);
+	if (ib_dereg_mr(mirror)) {
+		atomic64_sub(smr->npages, &smr->mm->pinned_vm);
+		pr_warn_ratelimited("a mirror MR could not be deregistered\n");
+	}
+}
+
+static void mr_release(struct kref *ref)
+{
+	struct shift_mr *smr = container_of(ref, struct shift_mr, ref);
+
+	mr_drop_mirror(smr);
+	mmdrop(smr->mm);
+	shift_pd_put(smr->spd);
+	kfree(smr);
+}
+
+void shift_mr_put(struct shift_mr *smr)
+{
+	kref_put(&smr->ref, mr_release);
+}
+
+/**
+ * shift_mr_find - the mirrored MR that a default key names
+ * @sdev: default device.
+ * @key: its lkey or rkey.
+ *
+ * Context: process context.
+ * Return: the MR with a reference, or NULL.
+ */
+struct shift_mr *shift_mr_find(struct shift_dev *sdev, u32 key)
+{
+	struct shift_mr *smr;
+
+	xa_lock(&sdev->mrs);
+	smr = xa_load(&sdev->mrs, key >> 8);
+	if (smr)
+		kref_get(&smr->ref);
+	xa_unlock(&sdev->mrs);
+	return smr;
+}
+
+static int mr_mirror(struct shift_pd *spd, struct ib_mr *mr, u64 start, u64 length,
+		     u64 iova, int access)
+{
+	struct shift_dev *sdev = spd->sdev;
+	struct shift_mr *smr;
+	struct ib_pd *pd;
+	struct ib_mr *mirror;
+	int err = -ENOMEM;
+
+	pd = shift_pd_mirror(spd);
+	if (!pd)
+		return -ENOMEM;
+	smr = kzalloc(sizeof(*smr), GFP_KERNEL);
+	if (!smr)
+		return -ENOMEM;
+	kref_init(&smr->ref);
+	smr->spd = spd;
+	shift_pd_get(spd);
+	smr->mm = current->mm;
+	mmgrab(smr->mm);
+	smr->npages = mr_pages(start, length);
+	smr->iova = iova;
+	smr->length = length;
+	smr->access = access;
+	smr->mr = mr;
+	smr->lkey = mr->lkey;
+	smr->rkey = mr->rkey;
+
+	atomic64_sub(smr->npages, &smr->mm->pinned_vm);
+	mirror = ib_reg_user_mr(pd, start, length, iova, access);
+	if (IS_ERR(mirror)) {
+		err = PTR_ERR(mirror);
+		atomic64_add(smr->npages, &smr->mm->pinned_vm);
+		goto err_put;
+	}
+	smr->mirror = mirror;
+	err = xa_err(xa_store(&sdev->mrs, smr->lkey >> 8, smr, GFP_KERNEL));
+	if (err)
+		goto err_put;
+	shift_stat_inc(SHIFT_STAT_MIRROR_MR);
+	return 0;
+
+err_put:
+	shift_mr_put(smr);
+	return err;
+}
+
+static struct ib_mr *wrap_reg_user_mr(struct ib_pd *pd, u64 start, u64 length, u64 iova,
+				      int access SHIFT_DMAH_PARAM, struct ib_udata *udata)
+{
+	struct shift_dev *sdev;
+	struct shift_pd *spd;
+	struct ib_mr *mr;
+	int idx;
+
+	idx = srcu_read_lock(&shift_srcu);
+	sdev = shift_ops_dev(pd->device);
+	mr = sdev->saved.reg_user_mr(pd, start, length, iova, access SHIFT_DMAH_ARG, udata);
+	if (IS_ERR(mr) || !udata)
+		goto out;
+	spd = pd_find(pd);
+	if (!spd)
+		goto out;
+	if (access & IB_ACCESS_ON_DEMAND) {
+		shift_pd_spoil(spd, SHIFT_REASON_ODP);
+		goto out;
+	}
+	if (SHIFT_DMAH_USED) {
+		shift_pd_spoil(spd, SHIFT_REASON_MIRROR_MR);
+		goto out;
+	}
+	down_read(&sdev->mirror_sem);
+	if (mr_mirror(spd, mr, start, length, iova, access)) {
+		shift_pd_spoil(spd, SHIFT_REASON_MIRROR_MR);
+		shift_stat_inc(SHIFT_STAT_MIRROR_FAILED);
+	}
+	up_read(&sdev->mirror_sem);
+out:
+	srcu_read_unlock(&shift_srcu, idx);
+	return mr;
+}
+
+/* Take the mirror of @mr out of use; at once, before the default goes. */
+static void mr_unmirror(struct shift_dev *sdev, struct ib_mr *mr)
+{
+	struct shift_mr *smr;
+
+	xa_lock(&sdev->mrs);
+	smr = xa_load(&sdev->mrs, mr->lkey >> 8);
+	if (smr && smr->mr == mr)
+		__xa_erase(&sdev->mrs, mr->lkey >> 8);
+	else
+		smr = NULL;
+	xa_unlock(&sdev->mrs);
+	if (!smr)
+		return;
+	shift_pairing_revoke(smr);
+	mr_drop_mirror(smr);
+	shift_mr_put(smr);
+}
+
+static int wrap_dereg_mr(struct ib_mr *mr, struct ib_udata *udata)
+{
+	struct shift_dev *sdev;
+	int idx, err;
+
+	idx = srcu_read_lock(&shift_srcu);
+	sdev = shift_ops_dev(mr->device);
+	mr_unmirror(sdev, mr);
+	err = sdev->saved.dereg_mr(mr, udata);
+	srcu_read_unlock(&shift_srcu, idx);
+	return err;
+}
+
+/* What we do not mirror spoils its PD: no QP of it could be moved whole. */
+static void mr_spoil(struct ib_pd *pd, enum shift_reason reason)
+{
+	struct shift_pd *spd = pd_find(pd);
+
+	if (spd)
+		shift_pd_spoil(spd, reason);
+}
+
+static struct ib_mr *wrap_rereg_user_mr(struct ib_mr *mr, int flags, u64 start, u64 length,
+					u64 iova, int access, struct ib_pd *pd,
+					struct ib_udata *udata)
+{
+	struct shift_dev *sdev;
+	struct ib_mr *ret;
+	int idx;
+
+	idx = srcu_read_lock(&shift_srcu);
+	sdev = shift_ops_dev(mr->device);
+	mr_unmirror(sdev, mr);
+	mr_spoil(mr->pd, SHIFT_REASON_MIRROR_MR);
+	if (pd)
+		mr_spoil(pd, SHIFT_REASON_MIRROR_MR);
+	ret = sdev->saved.rereg_user_mr(mr, flags, start, length, iova, access, pd, udata);
+	srcu_read_unlock(&shift_srcu, idx);
+	return ret;
+}
+
+static struct ib_mr *wrap_reg_user_mr_dmabuf(struct ib_pd *pd, u64 offset, u64 length,
+					     u64 iova, int fd, int access SHIFT_DMAH_PARAM,
+					     SHIFT_DMABUF_UDATA *udata)
+{
+	struct shift_dev *sdev;
+	struct ib_mr *mr;
+	int idx;
+
+	idx = srcu_read_lock(&shift_srcu);
+	sdev = shift_ops_dev(pd->device);
+	mr = sdev->saved.reg_user_mr_dmabuf(pd, offset, length, iova, fd, access
+					    SHIFT_DMAH_ARG, udata);
+	if (!IS_ERR(mr))
+		mr_spoil(pd, SHIFT_REASON_MIRROR_MR);
+	srcu_read_unlock(&shift_srcu, idx);
+	return mr;
+}
+
+static int wrap_alloc_mw(struct ib_mw *mw, struct ib_udata *udata)
+{
+	struct shift_dev *sdev;
+	int idx, err;
+
+	idx = srcu_read_lock(&shift_srcu);
+	sdev = shift_ops_dev(mw->device);
+	err = sdev->saved.alloc_mw(mw, udata);
+	if (!err)
+		mr_spoil(mw->pd, SHIFT_REASON_MW);
+	srcu_read_unlock(&shift_srcu, idx);
+	return err;
+}
+
+const struct ib_device_ops shift_mr_ops = {
+	.alloc_pd = wrap_alloc_pd,
+	.dealloc_pd = wrap_dealloc_pd,
+	.reg_user_mr = wrap_reg_user_mr,
+	.reg_user_mr_dmabuf = wrap_reg_user_mr_dmabuf,
+	.rereg_user_mr = wrap_rereg_user_mr,
+	.dereg_mr = wrap_dereg_mr,
+	.alloc_mw = wrap_alloc_mw,
+};
+
+/**
+ * shift_mr_device_gone - a device goes: drop what hangs on it
+ * @sdev: default device.
+ * @backup_only: only the mirrors, since the backup goes; else all tracking.
+ *
+ * Context: process context.  sdev->backup is NULL already: no new mirrors.
+ */
+void shift_mr_device_gone(struct shift_dev *sdev, bool backup_only)
+{
+	struct shift_obj *obj;
+	struct shift_pd *spd;
+	struct shift_mr *smr;
+	unsigned long index;
+
+	xa_for_each(&sdev->mrs, index, smr) {
+		shift_pd_spoil(smr->spd, SHIFT_REASON_DEVICE_GONE);
+		if (xa_erase(&sdev->mrs, index) != smr)
+			continue;
+		mr_drop_mirror(smr);
+		shift_mr_put(smr);
+	}
+	mutex_lock(&sdev->list_lock);
+	list_for_each_entry(obj, &sdev->pds, list) {
+		struct ib_pd *mirror;
+
+		spd = container_of(obj, struct shift_pd, obj);
+		shift_pd_spoil(spd, SHIFT_REASON_DEVICE_GONE);
+		mutex_lock(&spd->lock);
+		mirror = spd->mirror;
+		spd->mirror = NULL;
+		mutex_unlock(&spd->lock);
+		if (mirror)
+			ib_dealloc_pd(mirror);
+	}
+	mutex_unlock(&sdev->list_lock);
+	if (backup_only)
+		return;
+
+	while (true) {
+		mutex_lock(&sdev->list_lock);
+		obj = list_first_entry_or_null(&sdev->pds, struct shift_obj, list);
+		mutex_unlock(&sdev->list_lock);
+		if (!obj)
+			break;
+		spd = container_of(obj, struct shift_pd, obj);
+		if (pd_detach(spd))
+			shift_pd_put(spd);
+	}
+}

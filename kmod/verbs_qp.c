@@ -1,0 +1,547 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * Queue pairs of user space: tracking, and what the application sees of a QP
+ * that has moved.
+ */
+#define pr_fmt(fmt) KBUILD_MODNAME ": " fmt
+
+#include <linux/module.h>
+#include <linux/random.h>
+#include <linux/sched.h>
+#include <linux/slab.h>
+#include <rdma/ib_cache.h>
+#include "compat/compat.h"
+#include "shift.h"
+
+/* QPs by the low half of their cookie; the high half is random. */
+static DEFINE_XARRAY_ALLOC1(shift_cookies);
+
+void shift_qp_get(struct shift_qp *sqp)
+{
+	kref_get(&sqp->ref);
+}
+
+static void qp_free(struct rcu_head *rcu)
+{
+	struct shift_qp *sqp = container_of(rcu, struct shift_qp, obj.rcu);
+
+	kvfree(sqp->ledger.entry);
+	kvfree(sqp->ledger.raw);
+	kfree(sqp);
+}
+
+static void qp_release(struct kref *ref)
+{
+	struct shift_qp *sqp = container_of(ref, struct shift_qp, ref);
+
+	if (sqp->cookie)
+		xa_erase(&shift_cookies, (u32)sqp->cookie);
+	xa_destroy(&sqp->rkeys);
+	if (sqp->scq)
+		shift_cq_put(sqp->scq);
+	if (sqp->rcq)
+		shift_cq_put(sqp->rcq);
+	if (sqp->spd)
+		shift_pd_put(sqp->spd);
+	shift_dev_put(sqp->sdev);
+	call_rcu(&sqp->obj.rcu, qp_free);
+	module_put(THIS_MODULE);
+}
+
+void shift_qp_put(struct shift_qp *sqp)
+{
+	kref_put(&sqp->ref, qp_release);
+}
+
+static struct shift_qp *qp_find(struct ib_qp *qp)
+{
+	struct shift_obj *obj = shift_object_find(qp, SHIFT_OBJ_QP);
+
+	return obj ? container_of(obj, struct shift_qp, obj) : NULL;
+}
+
+/**
+ * shift_qp_find_cookie - the QP incarnation that a peer names
+ * @cookie: from a message.
+ *
+ * Return: the QP with a reference, or NULL.
+ */
+struct shift_qp *shift_qp_find_cookie(u64 cookie)
+{
+	struct shift_qp *sqp;
+
+	xa_lock(&shift_cookies);
+	sqp = xa_load(&shift_cookies, (u32)cookie);
+	if (sqp && (sqp->cookie != cookie || !kref_get_unless_zero(&sqp->ref)))
+		sqp = NULL;
+	xa_unlock(&shift_cookies);
+	return sqp;
+}
+
+struct shift_qp *shift_qp_find_qpn(struct shift_dev *sdev, u32 qpn)
+{
+	struct shift_qp *sqp;
+
+	xa_lock(&sdev->qpn);
+	sqp = xa_load(&sdev->qpn, qpn);
+	if (sqp && !kref_get_unless_zero(&sqp->ref))
+		sqp = NULL;
+	xa_unlock(&sdev->qpn);
+	return sqp;
+}
+
+int shift_qp_walk(int (*fn)(struct shift_qp *sqp, void *arg), void *arg)
+{
+	struct shift_qp *sqp;
+	unsigned long index;
+	int err = 0;
+
+	xa_for_each(&shift_cookies, index, sqp) {
+		xa_lock(&shift_cookies);
+		sqp = xa_load(&shift_cookies, index);
+		if (sqp && !kref_get_unless_zero(&sqp->ref))
+			sqp = NULL;
+		xa_unlock(&shift_cookies);
+		if (!sqp)
+			continue;
+		mutex_lock(&sqp->lock);
+		if (sqp->qp)
+			err = fn(sqp, arg);
+		mutex_unlock(&sqp->lock);
+		shift_qp_put(sqp);
+		if (err)
+			break;
+	}
+	return err;
+}
+
+static int qp_new_cookie(struct shift_qp *sqp)
+{
+	u32 id;
+	int err;
+
+	err = xa_alloc(&shift_cookies, &id, sqp, xa_limit_32b, GFP_KERNEL);
+	if (err)
+		return err;
+	WRITE_ONCE(sqp->cookie, ((u64)get_random_u32() << 32) | id);
+	return 0;
+}
+
+static struct shift_cq *qp_track_cq(struct ib_cq *cq)
+{
+	struct shift_obj *obj = cq ? shift_object_find(cq, SHIFT_OBJ_CQ) : NULL;
+	struct shift_cq *scq;
+
+	if (!obj)
+		return NULL;
+	scq = container_of(obj, struct shift_cq, obj);
+	shift_cq_get(scq);
+	return scq;
+}
+
+static void qp_track(struct shift_dev *sdev, struct ib_qp *qp,
+		     const struct ib_qp_init_attr *attr)
+{
+	struct ib_uobject *uobject = (struct ib_uobject *)qp->uobject;
+	struct shift_obj *pd;
+	struct shift_qp *sqp;
+
+	sqp = kzalloc(sizeof(*sqp), GFP_KERNEL);
+	if (!sqp)
+		return;
+	kref_init(&sqp->ref);
+	mutex_init(&sqp->lock);
+	spin_lock_init(&sqp->ledger_lock);
+	spin_lock_init(&sqp->inbox_lock);
+	init_waitqueue_head(&sqp->gate_wait);
+	xa_init(&sqp->rkeys);
+	INIT_WORK(&sqp->work, shift_switch_work);
+	INIT_DELAYED_WORK(&sqp->timer, shift_switch_timer);
+	INIT_LIST_HEAD(&sqp->obj.list);
+	sqp->sdev = shift_dev_get(sdev);
+	sqp->qp = qp;
+	sqp->qpn = qp->qp_num;
+	sqp->ufile = uobject->ufile;
+	sqp->handle = uobject->id;
+	sqp->mm = current->mm;
+	sqp->pid = task_tgid_nr(current);
+	get_task_comm(sqp->comm, current);
+	sqp->attr = *attr;
+	sqp->sig_all = attr->sq_sig_type == IB_SIGNAL_ALL_WR;
+	sqp->app_state = IB_QPS_RESET;
+	__module_get(THIS_MODULE);
+
+	pd = shift_object_find(qp->pd, SHIFT_OBJ_PD);
+	if (pd) {
+		sqp->spd = container_of(pd, struct shift_pd, obj);
+		shift_pd_get(sqp->spd);
+	}
+	sqp->scq = qp_track_cq(attr->send_cq);
+	sqp->rcq = qp_track_cq(attr->recv_cq);
+	if (attr->qp_type != IB_QPT_RC)
+		sqp->reason = SHIFT_REASON_QP_TYPE;
+	else if (attr->srq)
+		sqp->reason = SHIFT_REASON_SRQ;
+	else if (!sqp->spd || !sqp->scq || !sqp->rcq)
+		sqp->reason = SHIFT_REASON_OLD_OBJECT;
+	else
+		sqp->reason = SHIFT_REASON_NO_PROVIDER;
+
+	if (qp_new_cookie(sqp) ||
+	    xa_err(xa_store(&sdev->qpn, sqp->qpn, sqp, GFP_KERNEL)))
+		goto err_put;
+	if (shift_object_insert(&sqp->obj, qp, SHIFT_OBJ_QP)) {
+		xa_erase(&sdev->qpn, sqp->qpn);
+		goto err_put;
+	}
+	atomic_inc(&sdev->objects);
+	mutex_lock(&sdev->list_lock);
+	list_add_tail(&sqp->obj.list, &sdev->qps);
+	mutex_unlock(&sdev->list_lock);
+	return;
+
+err_put:
+	sqp->qp = NULL;
+	shift_qp_put(sqp);
+}
+
+static int wrap_create_qp(struct ib_qp *qp, struct ib_qp_init_attr *attr,
+			  struct ib_udata *udata)
+{
+	struct shift_dev *sdev;
+	int idx, err;
+
+	idx = srcu_read_lock(&shift_srcu);
+	sdev = shift_ops_dev(qp->device);
+	err = sdev->saved.create_qp(qp, attr, udata);
+	/* XRC targets and QPs of kernel users come without @udata: not tracked */
+	if (!err && udata && qp->uobject && READ_ONCE(sdev->tracking))
+		qp_track(sdev, qp, attr);
+	srcu_read_unlock(&shift_srcu, idx);
+	return err;
+}
+
+/*
+ * The default half goes, by the application or with its device.  After this
+ * nothing of ours touches @sqp->qp, the rings or the backup.
+ */
+static bool qp_detach(struct shift_qp *sqp)
+{
+	struct shift_dev *sdev = sqp->sdev;
+
+	if (!shift_object_remove(&sqp->obj))
+		return false;
+	mutex_lock(&sdev->list_lock);
+	list_del_init(&sqp->obj.list);
+	mutex_unlock(&sdev->list_lock);
+	xa_cmpxchg(&sdev->qpn, sqp->qpn, sqp, NULL, 0);
+
+	set_bit(SHIFT_QP_DEAD, &sqp->flags);
+	mutex_lock(&sqp->lock);
+	if (sqp->state != SHIFT_ST_OFF)
+		shift_switch_event(sqp, SHIFT_EV_APP_ERROR, NULL);
+	shift_pairing_drop(sqp);
+	shift_backup_destroy(sqp);
+	sqp->qp = NULL;
+	sqp->ufile = NULL;
+	mutex_unlock(&sqp->lock);
+	shift_qp_unregister(sqp);
+	/* DEAD is set: neither queues the other again */
+	cancel_delayed_work_sync(&sqp->timer);
+	cancel_work_sync(&sqp->work);
+	atomic_dec(&sdev->objects);
+	return true;
+}
+
+static int wrap_destroy_qp(struct ib_qp *qp, struct ib_udata *udata)
+{
+	struct shift_dev *sdev;
+	struct shift_qp *sqp;
+	int idx, err;
+
+	idx = srcu_read_lock(&shift_srcu);
+	sdev = shift_ops_dev(qp->device);
+	sqp = qp_find(qp);
+	if (sqp && qp_detach(sqp))
+		shift_qp_put(sqp);
+	err = sdev->saved.destroy_qp(qp, udata);
+	srcu_read_unlock(&shift_srcu, idx);
+	return err;
+}
+
+/* Is the application's QP somewhere else than on its default NIC? */
+static bool qp_away(const struct shift_qp *sqp)
+{
+	return sqp->path || test_bit(SHIFT_QP_FENCED, &sqp->flags) ||
+	       sqp->state == SHIFT_ST_FAIL;
+}
+
+/* Keep what the application has set: a route needs it, and so does a re-arm. */
+static void qp_note_modify(struct shift_qp *sqp, const struct ib_qp_attr *attr, int mask)
+{
+	if (mask & IB_QP_ACCESS_FLAGS)
+		sqp->app.qp_access_flags = attr->qp_access_flags;
+	if (mask & IB_QP_PATH_MTU) {
+		sqp->app.path_mtu = attr->path_mtu;
+		sqp->mtu = ib_mtu_enum_to_int(attr->path_mtu);
+	}
+	if (mask & IB_QP_DEST_QPN)
+		sqp->dest_qpn = attr->dest_qp_num;
+	if (mask & IB_QP_RQ_PSN)
+		sqp->rq_psn = attr->rq_psn & SHIFT_PSN_MASK;
+	if (mask & IB_QP_SQ_PSN)
+		sqp->sq_psn = attr->sq_psn & SHIFT_PSN_MASK;
+	if (mask & IB_QP_PORT)
+		sqp->app.port_num = attr->port_num;
+	if (mask & IB_QP_TIMEOUT)
+		sqp->app.timeout = attr->timeout;
+	if (mask & IB_QP_RETRY_CNT)
+		sqp->app.retry_cnt = attr->retry_cnt;
+	if (mask & IB_QP_RNR_RETRY)
+		sqp->app.rnr_retry = attr->rnr_retry;
+	if (mask & IB_QP_MIN_RNR_TIMER)
+		sqp->app.min_rnr_timer = attr->min_rnr_timer;
+	if (mask & IB_QP_MAX_QP_RD_ATOMIC)
+		sqp->app.max_rd_atomic = attr->max_rd_atomic;
+	if (mask & IB_QP_MAX_DEST_RD_ATOMIC)
+		sqp->app.max_dest_rd_atomic = attr->max_dest_rd_atomic;
+	if (mask & IB_QP_AV) {
+		const struct ib_global_route *grh = rdma_ah_read_grh(&attr->ah_attr);
+
+		sqp->dgid = grh->dgid;
+		if (grh->sgid_attr)
+			sqp->sgid = grh->sgid_attr->gid;
+		sqp->app.ah_attr.sl = attr->ah_attr.sl;
+		sqp->app.ah_attr.grh.traffic_class = grh->traffic_class;
+		sqp->app.ah_attr.grh.hop_limit = grh->hop_limit;
+	}
+	if (mask & IB_QP_STATE)
+		sqp->app_state = attr->qp_state;
+}
+
+/* The application's own step on a QP that has moved; sqp->lock is held. */
+static int qp_modify_away(struct shift_qp *sqp, struct ib_qp_attr *attr, int mask,
+			  struct ib_udata *udata)
+{
+	if (!(mask & IB_QP_STATE))
+		return 0;
+	switch (attr->qp_state) {
+	case IB_QPS_ERR:
+		shift_switch_event(sqp, SHIFT_EV_APP_ERROR, NULL);
+		sqp->app_state = IB_QPS_ERR;
+		return 0;
+	case IB_QPS_RESET:
+		shift_switch_event(sqp, SHIFT_EV_APP_ERROR, NULL);
+		shift_switch_unprotect(sqp, SHIFT_REASON_APP_ERROR);
+		sqp->app_state = IB_QPS_RESET;
+		sqp->path = 0;
+		clear_bit(SHIFT_QP_FENCED, &sqp->flags);
+		clear_bit(SHIFT_QP_ERRORED, &sqp->flags);
+		clear_bit(SHIFT_QP_GATED, &sqp->flags);
+		spin_lock_bh(&sqp->ledger_lock);
+		sqp->ledger_live = false;
+		sqp->stop_status = 0;
+		spin_unlock_bh(&sqp->ledger_lock);
+		return sqp->sdev->saved.modify_qp(sqp->qp, attr, mask, udata);
+	case IB_QPS_RTS:
+		/* from RTR, or new attributes: the backup is at RTS since it was armed */
+		if (sqp->state == SHIFT_ST_FAIL)
+			return -EINVAL;
+		qp_note_modify(sqp, attr, mask);
+		return 0;
+	default:
+		return -EINVAL;
+	}
+}
+
+static int wrap_modify_qp(struct ib_qp *qp, struct ib_qp_attr *attr, int mask,
+			  struct ib_udata *udata)
+{
+	struct shift_dev *sdev;
+	struct shift_qp *sqp;
+	int idx, err;
+
+	idx = srcu_read_lock(&shift_srcu);
+	sdev = shift_ops_dev(qp->device);
+	sqp = qp_find(qp);
+	if (!sqp) {
+		err = sdev->saved.modify_qp(qp, attr, mask, udata);
+		goto out;
+	}
+	mutex_lock(&sqp->lock);
+	if (qp_away(sqp)) {
+		err = qp_modify_away(sqp, attr, mask, udata);
+		goto unlock;
+	}
+	if ((mask & IB_QP_STATE) && sqp->state != SHIFT_ST_OFF &&
+	    attr->qp_state != IB_QPS_RTS)
+		shift_switch_event(sqp, SHIFT_EV_APP_ERROR, NULL);
+	if ((mask & IB_QP_STATE) && attr->qp_state == IB_QPS_RTS &&
+	    sqp->app_state != IB_QPS_RTS)
+		shift_fence_mark_start(sqp);
+	err = sdev->saved.modify_qp(qp, attr, mask, udata);
+	if (!err) {
+		qp_note_modify(sqp, attr, mask);
+		if (mask & IB_QP_STATE &&
+		    (attr->qp_state == IB_QPS_RTR || attr->qp_state == IB_QPS_RTS))
+			shift_switch_kick(sqp, SHIFT_QP_RETRY_PAIR);
+		if (mask & IB_QP_STATE && attr->qp_state == IB_QPS_RESET)
+			shift_switch_unprotect(sqp, SHIFT_REASON_NOT_RTS);
+	}
+unlock:
+	mutex_unlock(&sqp->lock);
+out:
+	srcu_read_unlock(&shift_srcu, idx);
+	return err;
+}
+
+static int wrap_query_qp(struct ib_qp *qp, struct ib_qp_attr *attr, int mask,
+			 struct ib_qp_init_attr *init)
+{
+	struct shift_dev *sdev;
+	struct shift_qp *sqp;
+	int idx, err;
+
+	idx = srcu_read_lock(&shift_srcu);
+	sdev = shift_ops_dev(qp->device);
+	sqp = qp_find(qp);
+	if (sqp)
+		mutex_lock(&sqp->lock);
+	err = sdev->saved.query_qp(qp, attr, mask, init);
+	if (sqp) {
+		/* our fence must not show */
+		if (!err && qp_away(sqp)) {
+			attr->qp_state = sqp->state == SHIFT_ST_FAIL ? IB_QPS_ERR :
+					 sqp->app_state;
+			attr->cur_qp_state = attr->qp_state;
+		}
+		mutex_unlock(&sqp->lock);
+	}
+	srcu_read_unlock(&shift_srcu, idx);
+	return err;
+}
+
+/*
+ * Fast: the doorbell of a user QP on rxe comes here with no WR.  Under RCU, so
+ * that a fence which has set GATED and waited knows that no doorbell is on its
+ * way into the driver.
+ */
+static int wrap_post_send(struct ib_qp *qp, const struct ib_send_wr *wr,
+			  const struct ib_send_wr **bad_wr)
+{
+	struct shift_dev *sdev;
+	struct shift_qp *sqp;
+	int err;
+
+	rcu_read_lock();
+	sqp = qp_find(qp);
+	if (sqp && !wr && test_bit(SHIFT_QP_GATED, &sqp->flags)) {
+		shift_replay_ingest(sqp);
+		shift_switch_kick(sqp, SHIFT_QP_KICK);
+		err = 0;
+	} else {
+		sdev = sqp ? sqp->sdev : shift_ops_dev(qp->device);
+		err = sdev->saved.post_send(qp, wr, bad_wr);
+	}
+	rcu_read_unlock();
+	return err;
+}
+
+const struct ib_device_ops shift_qp_ops = {
+	.create_qp = wrap_create_qp,
+	.modify_qp = wrap_modify_qp,
+	.query_qp = wrap_query_qp,
+	.destroy_qp = wrap_destroy_qp,
+	.post_send = wrap_post_send,
+};
+
+/**
+ * shift_qp_unregister - the provider lets go, or its file was closed
+ * @sqp: the QP.
+ *
+ * User memory is not touched after this returns.  A QP on its default NIC goes
+ * on unprotected; one that has moved cannot, its ring is gone.
+ *
+ * Context: process context, sqp->lock not held.
+ */
+void shift_qp_unregister(struct shift_qp *sqp)
+{
+	struct shift_ring sq, rq;
+	struct shift_word gate, sq_lock, rq_lock;
+
+	mutex_lock(&sqp->lock);
+	if (!sqp->registered) {
+		mutex_unlock(&sqp->lock);
+		return;
+	}
+	/* one that has moved is being destroyed, or is lost without its ring */
+	if (qp_away(sqp) && sqp->state != SHIFT_ST_FAIL)
+		shift_switch_event(sqp, SHIFT_EV_APP_ERROR, NULL);
+	else
+		shift_switch_unprotect(sqp, SHIFT_REASON_NO_PROVIDER);
+	spin_lock_bh(&sqp->ledger_lock);
+	sqp->ledger_live = false;
+	sq = sqp->sq;
+	rq = sqp->rq;
+	memset(&sqp->sq, 0, sizeof(sqp->sq));
+	memset(&sqp->rq, 0, sizeof(sqp->rq));
+	sqp->registered = false;
+	spin_unlock_bh(&sqp->ledger_lock);
+	gate = sqp->gate;
+	sq_lock = sqp->sq_lock;
+	rq_lock = sqp->rq_lock;
+	sqp->gate.page = NULL;
+	sqp->sq_lock.page = NULL;
+	sqp->rq_lock.page = NULL;
+	mutex_unlock(&sqp->lock);
+
+	shift_ring_unpin(&sq);
+	shift_ring_unpin(&rq);
+	shift_word_unpin(&gate);
+	shift_word_unpin(&sq_lock);
+	shift_word_unpin(&rq_lock);
+}
+
+/**
+ * shift_qp_device_gone - the default device or its backup is being removed
+ * @sdev: default device.
+ *
+ * While the device still has our ops (only the backup goes): QPs lose their
+ * protection.  Otherwise they lose their default half as well.
+ *
+ * Context: process context.
+ */
+void shift_qp_device_gone(struct shift_dev *sdev)
+{
+	struct shift_qp *sqp;
+	unsigned long index;
+
+	xa_for_each(&shift_cookies, index, sqp) {
+		xa_lock(&shift_cookies);
+		sqp = xa_load(&shift_cookies, index);
+		if (sqp && (sqp->sdev != sdev || !kref_get_unless_zero(&sqp->ref)))
+			sqp = NULL;
+		xa_unlock(&shift_cookies);
+		if (!sqp)
+			continue;
+		if (READ_ONCE(sdev->tracking)) {
+			mutex_lock(&sqp->lock);
+			shift_switch_unprotect(sqp, SHIFT_REASON_DEVICE_GONE);
+			shift_backup_destroy(sqp);
+			mutex_unlock(&sqp->lock);
+		} else if (qp_detach(sqp)) {
+			shift_qp_put(sqp);
+		}
+		shift_qp_put(sqp);
+	}
+}
+
+int shift_qp_init(void)
+{
+	return 0;
+}
+
+void shift_qp_uninit(void)
+{
+	xa_destroy(&shift_cookies);
+}

@@ -1,0 +1,99 @@
+// SPDX-License-Identifier: GPL-2.0
+/* What applications and operators are shown of a QP. */
+#include "shift.h"
+
+/*
+ * Could a path be behind it?  A local error is rxe's word for "no route", and for
+ * a WQE that makes no sense: the machine looks at the port before it believes.
+ */
+static bool path_error(u32 status, u32 cause)
+{
+	if (status == IB_WC_WR_FLUSH_ERR)
+		status = cause;
+	return status == IB_WC_RETRY_EXC_ERR || status == IB_WC_LOC_QP_OP_ERR;
+}
+
+/**
+ * shift_switch_verdict - may the application see this error completion?
+ * @sqp: the QP it belongs to.
+ * @status: its status.
+ *
+ * Only path errors of a QP that can move are kept; everything else is the
+ * application's and ends the protection.
+ *
+ * Context: any that may take a spinlock; never sleeps.
+ * Return: SHIFT_CQE_DELIVER or SHIFT_CQE_SWALLOW.
+ */
+enum shift_abi_verdict shift_switch_verdict(struct shift_qp *sqp, u32 status)
+{
+	enum shift_abi_verdict verdict = SHIFT_CQE_SWALLOW;
+	unsigned int kick = SHIFT_QP_KICK;
+	u32 cause = 0;
+
+	if (READ_ONCE(sqp->state) != SHIFT_ST_OFF && !test_bit(SHIFT_QP_FENCED, &sqp->flags) &&
+	    !test_bit(SHIFT_QP_ERRORED, &sqp->flags)) {
+		cause = shift_fence_cause(sqp);
+		shift_fence_mark_error(sqp, status);
+	}
+	spin_lock_bh(&sqp->inbox_lock);
+	switch (sqp->state) {
+	case SHIFT_ST_OFF:
+	case SHIFT_ST_APP:
+		verdict = test_bit(SHIFT_QP_FENCED, &sqp->flags) ? SHIFT_CQE_SWALLOW :
+								   SHIFT_CQE_DELIVER;
+		break;
+	case SHIFT_ST_FAIL:
+		break;
+	default:
+		if (test_bit(SHIFT_QP_FENCED, &sqp->flags))
+			break;	/* from before the fence: the ledger has it */
+		if (test_bit(SHIFT_QP_APP, &sqp->flags)) {
+			verdict = SHIFT_CQE_DELIVER;
+			break;
+		}
+		if (status == IB_WC_WR_FLUSH_ERR && test_bit(SHIFT_QP_ERRORED, &sqp->flags))
+			break;
+		if (path_error(status, cause) &&
+		    (sqp->state != SHIFT_ST_RUN || shift_switch_usable(sqp))) {
+			set_bit(SHIFT_QP_ERRORED, &sqp->flags);
+			set_bit(SHIFT_QP_GATED, &sqp->flags);
+			kick = SHIFT_QP_FAULT;
+			break;
+		}
+		verdict = SHIFT_CQE_DELIVER;
+		kick = SHIFT_QP_APP;
+	}
+	spin_unlock_bh(&sqp->inbox_lock);
+
+	if (kick != SHIFT_QP_KICK)
+		shift_switch_kick(sqp, kick);
+	if (verdict == SHIFT_CQE_SWALLOW)
+		shift_stat_inc(SHIFT_STAT_SWALLOWED);
+	return verdict;
+}
+
+/**
+ * shift_qp_shown - the state as operators see it
+ * @sqp: the QP, locked.
+ */
+enum shift_qp_state shift_qp_shown(const struct shift_qp *sqp)
+{
+	switch (sqp->state) {
+	case SHIFT_ST_OFF:
+	case SHIFT_ST_APP:
+		return SHIFT_QP_UNPROTECTED;
+	case SHIFT_ST_RUN:
+		if (sqp->path)
+			return SHIFT_QP_FALLBACK;
+		return sqp->reason ? SHIFT_QP_UNPROTECTED : SHIFT_QP_DEFAULT;
+	case SHIFT_ST_DRAIN:
+		return SHIFT_QP_WAIT_SIGNALED;
+	case SHIFT_ST_SUNK:
+	case SHIFT_ST_HOME:
+		return SHIFT_QP_WAIT_SINKED;
+	case SHIFT_ST_FAIL:
+		return SHIFT_QP_FAILED;
+	default:
+		return SHIFT_QP_SWITCHING;
+	}
+}

@@ -1,0 +1,369 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * Reading rxe's send ring.  Its layout is uapi; its contents are the
+ * application's to write at any time, so everything is copied out before it is
+ * looked at and nothing read here is an index or a length until it was bounded.
+ */
+#include <rdma/rdma_user_rxe.h>
+#include "wq_rxe.h"
+#include "psn.h"
+
+#define KNOWN_FLAGS	(SHIFT_WR_FENCE | SHIFT_WR_SIGNALED | \
+			 SHIFT_WR_SOLICITED | SHIFT_WR_INLINE)
+
+/* enum ib_wc_status of the path errors that rxe gives */
+#define STATUS_LOC_QP_OP_ERR	2
+#define STATUS_WR_FLUSH_ERR	5
+#define STATUS_RETRY_EXC_ERR	12
+
+#define DATA_OFFSET	offsetof(struct rxe_send_wqe, dma.inline_data)
+
+static_assert(sizeof(struct rxe_sge) == 16);
+static_assert(offsetof(struct rxe_send_wqe, dma.sge) == DATA_OFFSET);
+static_assert(sizeof(struct rxe_send_wqe) <= DATA_OFFSET + sizeof(u64));
+
+/**
+ * shift_rxe_slot_min() - smallest slot that can hold a send WQE
+ *
+ * Return: bytes, with nothing behind the WQE's fixed part.
+ */
+u32 shift_rxe_slot_min(void)
+{
+	return sizeof(struct rxe_send_wqe);
+}
+
+static int decode_opcode(const struct rxe_send_wqe *wqe, struct shift_wr *wr)
+{
+	const struct rxe_send_wr *from = &wqe->wr;
+
+	switch (from->opcode) {
+	case SHIFT_WR_RDMA_WRITE_WITH_IMM:
+		wr->imm = (__force u32)from->ex.imm_data;
+		fallthrough;
+	case SHIFT_WR_RDMA_WRITE:
+	case SHIFT_WR_RDMA_READ:
+		wr->remote_addr = from->wr.rdma.remote_addr;
+		wr->rkey = from->wr.rdma.rkey;
+		return 0;
+	case SHIFT_WR_SEND_WITH_IMM:
+		wr->imm = (__force u32)from->ex.imm_data;
+		return 0;
+	case SHIFT_WR_SEND:
+		return 0;
+	case SHIFT_WR_SEND_WITH_INV:
+	case SHIFT_WR_LOCAL_INV:
+		wr->imm = from->ex.invalidate_rkey;
+		return 0;
+	case SHIFT_WR_ATOMIC_CMP_AND_SWP:
+	case SHIFT_WR_ATOMIC_FETCH_AND_ADD:
+		wr->remote_addr = from->wr.atomic.remote_addr;
+		wr->compare_add = from->wr.atomic.compare_add;
+		wr->swap = from->wr.atomic.swap;
+		wr->rkey = from->wr.atomic.rkey;
+		return 0;
+	default:
+		return -EOPNOTSUPP;
+	}
+}
+
+static int decode_inline(const u8 *slot, u32 slot_size, struct shift_wr *wr)
+{
+	switch (wr->opcode) {
+	case SHIFT_WR_RDMA_WRITE:
+	case SHIFT_WR_RDMA_WRITE_WITH_IMM:
+	case SHIFT_WR_SEND:
+	case SHIFT_WR_SEND_WITH_IMM:
+	case SHIFT_WR_SEND_WITH_INV:
+		break;
+	default:
+		return -EINVAL;
+	}
+	if (wr->length > slot_size - DATA_OFFSET)
+		return -EINVAL;
+
+	wr->inline_data = slot + DATA_OFFSET;
+	return 0;
+}
+
+static int decode_sge(const u8 *slot, u32 slot_size, u32 num_sge,
+		      struct shift_wr *wr)
+{
+	u64 sum = 0;
+	u32 i;
+
+	if (num_sge > SHIFT_WR_MAX_SGE ||
+	    num_sge > (slot_size - DATA_OFFSET) / sizeof(struct rxe_sge))
+		return -EINVAL;
+
+	for (i = 0; i < num_sge; i++) {
+		struct rxe_sge sge;
+
+		memcpy(&sge, slot + DATA_OFFSET + i * sizeof(sge), sizeof(sge));
+		if (!sge.length)	/* rxe does not look at its key either */
+			continue;
+		sum += sge.length;
+		wr->sge[wr->num_sge++] = (struct shift_sge) {
+			.addr = sge.addr,
+			.length = sge.length,
+			.lkey = sge.lkey,
+		};
+	}
+	return sum == wr->length ? 0 : -EINVAL;
+}
+
+/**
+ * shift_rxe_decode() - a send WQE as a work request
+ * @slot: kernel copy of the slot, any alignment; must outlive @wr if the data
+ *	is inline.
+ * @slot_size: its bytes.
+ * @wr: the result, undefined on error.
+ *
+ * What rxe changes while it sends (iova, resid, cur_sge) is not looked at: the
+ * request is the one that was posted.  Empty scatter/gather entries are dropped.
+ *
+ * Return: 0, -EINVAL if malformed, -EOPNOTSUPP for an operation or a flag that
+ * is not covered.
+ */
+int shift_rxe_decode(const void *slot, u32 slot_size, struct shift_wr *wr)
+{
+	struct rxe_send_wqe wqe;
+	int ret;
+
+	if (slot_size < sizeof(wqe))
+		return -EINVAL;
+	memcpy(&wqe, slot, sizeof(wqe));
+
+	memset(wr, 0, sizeof(*wr));
+	wr->wr_id = wqe.wr.wr_id;
+	wr->opcode = wqe.wr.opcode;
+	wr->flags = wqe.wr.send_flags;
+	if (wr->flags & ~KNOWN_FLAGS)
+		return -EOPNOTSUPP;
+
+	ret = decode_opcode(&wqe, wr);
+	if (ret)
+		return ret;
+	if (wr->opcode == SHIFT_WR_LOCAL_INV)
+		return 0;
+
+	wr->length = wqe.dma.length;
+	if (wr->length > SHIFT_WR_MAX_LENGTH)
+		return -EINVAL;
+	if ((wr->opcode == SHIFT_WR_ATOMIC_CMP_AND_SWP ||
+	     wr->opcode == SHIFT_WR_ATOMIC_FETCH_AND_ADD) && wr->length < 8)
+		return -EINVAL;
+
+	if (wr->flags & SHIFT_WR_INLINE)
+		return decode_inline(slot, slot_size, wr);
+	return decode_sge(slot, slot_size, wqe.dma.num_sge, wr);
+}
+
+static void mark_of(const struct rxe_send_wqe *wqe, struct shift_rxe_mark *m)
+{
+	m->first_psn = wqe->first_psn;
+	m->last_psn = wqe->last_psn;
+	m->status = wqe->status;
+	m->state = wqe->state;
+	m->opcode = wqe->wr.opcode;
+}
+
+/**
+ * shift_rxe_mark() - what provider and requester left in a slot
+ * @slot: kernel copy of the slot, any alignment.
+ * @slot_size: its bytes.
+ * @m: the result; nothing of it is checked.
+ *
+ * Return: 0, or -EINVAL if the slot is too small.
+ */
+int shift_rxe_mark(const void *slot, u32 slot_size, struct shift_rxe_mark *m)
+{
+	struct rxe_send_wqe wqe;
+
+	if (slot_size < sizeof(wqe))
+		return -EINVAL;
+	memcpy(&wqe, slot, sizeof(wqe));
+	mark_of(&wqe, m);
+	return 0;
+}
+
+u32 shift_rxe_status_offset(void)
+{
+	return offsetof(struct rxe_send_wqe, status);
+}
+
+u32 shift_rxe_first_psn_offset(void)
+{
+	return offsetof(struct rxe_send_wqe, first_psn);
+}
+
+/* one slot as the rewind sees it */
+struct place {
+	struct shift_rxe_mark mark;
+	u32 packets;
+};
+
+static void look(const struct shift_rxe_view *v, u32 index, struct place *p)
+{
+	struct rxe_send_wqe wqe;
+
+	index &= v->slots - 1;
+	memcpy(&wqe, (const u8 *)v->ring + (size_t)index * v->slot_size,
+	       sizeof(wqe));
+	mark_of(&wqe, &p->mark);
+	p->packets = shift_wr_packets(wqe.wr.opcode, wqe.dma.length, v->mtu);
+}
+
+/* it went out: rxe gave it PSNs after the provider had marked it unsent */
+static bool was_sent(const struct place *p)
+{
+	return p->packets && p->mark.first_psn <= SHIFT_PSN_MASK;
+}
+
+/* nothing was completed since RTS */
+static bool is_start(const struct place *p)
+{
+	return p->mark.first_psn == SHIFT_RXE_START;
+}
+
+/*
+ * PSN behind what was completed last, from the slots before @first: those hold
+ * what they held at their completion, unless the provider came round to them.
+ */
+static bool anchor_before(const struct shift_rxe_view *v, u32 first, u32 count, u32 *psn)
+{
+	u32 n, index = first;
+	struct place p;
+
+	for (n = 0; n < v->slots - count; n++) {
+		index = (index - 1) & (v->slots - 1);
+		look(v, index, &p);
+		if (is_start(&p)) {
+			*psn = v->start_psn & SHIFT_PSN_MASK;
+			return true;
+		}
+		if (p.mark.first_psn == SHIFT_RXE_UNSENT && p.packets)
+			return false;	/* an aborted or refused post went over it */
+		if (p.packets) {
+			*psn = shift_psn_add(p.mark.last_psn, 1);
+			return was_sent(&p);
+		}
+	}
+	return false;
+}
+
+/*
+ * PSN of the first packet of @p, from the operation itself.  Its last_psn and
+ * not its first_psn: a READ that is asked for again in the middle gets a new one.
+ * rxe writes them one after the other, so a copy may have last_psn of the last lap.
+ */
+static bool anchor_own(const struct place *p, u32 *psn)
+{
+	u32 gone;	/* packets of a READ that need not be asked for again */
+
+	if (!was_sent(p))
+		return false;
+	*psn = (p->mark.last_psn + 1 - p->packets) & SHIFT_PSN_MASK;
+	gone = shift_psn_delta(p->mark.first_psn, *psn);
+	return p->mark.opcode == SHIFT_WR_RDMA_READ ? gone < p->packets : !gone;
+}
+
+static int find_anchor(const struct shift_rxe_view *v, struct shift_rxe_rewind *r)
+{
+	u32 before = 0, own = 0;
+	bool has_before, has_own;
+	struct place p;
+
+	look(v, r->first, &p);
+	has_before = anchor_before(v, r->first, r->count, &before);
+	has_own = anchor_own(&p, &own);
+
+	if (has_before && has_own && before != own)
+		return -EINVAL;
+	if (!has_before && !has_own)
+		return -ENODATA;
+	r->first_psn = has_before ? before : own;
+	return 0;
+}
+
+/*
+ * A local error need not be the oldest operation's: newer rxe flushes what was
+ * under way before it without a trace in the slots.  @acked tells where that
+ * began; without it only a proof will do that nothing was.
+ */
+static int from_oldest(const struct shift_rxe_view *v, u32 index,
+		       struct shift_rxe_rewind *r)
+{
+	u32 mask = v->slots - 1;
+	u32 count = (v->producer - v->acked) & mask;
+	struct place p;
+
+	if (v->in_order)
+		return 0;
+	if (v->acked_valid && count >= r->count) {
+		r->first = v->acked & mask;
+		r->count = count;
+		return 0;
+	}
+	look(v, (index - 1) & mask, &p);
+	return is_start(&p) ? 0 : -ENODATA;
+}
+
+/* the operation that broke the QP: all behind it was flushed or posted later */
+static int find_failed(const struct shift_rxe_view *v, struct shift_rxe_rewind *r)
+{
+	u32 n, index = v->producer;
+	struct place p;
+
+	for (n = 1; n < v->slots; n++) {
+		index = (index - 1) & (v->slots - 1);
+		look(v, index, &p);
+		if (!p.mark.status || p.mark.status == STATUS_WR_FLUSH_ERR)
+			continue;
+
+		r->first = index;
+		r->count = n;
+		r->status = p.mark.status;
+		switch (p.mark.status) {
+		case STATUS_RETRY_EXC_ERR:
+			return was_sent(&p) ? 0 : -ENODATA;
+		case STATUS_LOC_QP_OP_ERR:
+			return from_oldest(v, index, r);
+		default:
+			return -ENODATA;	/* the application's own */
+		}
+	}
+	return -ENODATA;
+}
+
+static int find_outstanding(const struct shift_rxe_view *v,
+			    struct shift_rxe_rewind *r)
+{
+	r->first = v->consumer;
+	r->count = (v->producer - v->consumer) & (v->slots - 1);
+	return 0;
+}
+
+/**
+ * shift_rxe_rewind() - which operations have no completion yet
+ * @v: copy of the ring and what is known of the QP.
+ * @r: the result; @status is valid on error too.
+ *
+ * Return: 0; -ENODATA if it cannot be told (the failed operation was
+ * overwritten, or is not known to be the oldest, or no anchor is left); -EINVAL
+ * if the slots contradict one another or @v is malformed.
+ */
+int shift_rxe_rewind(const struct shift_rxe_view *v, struct shift_rxe_rewind *r)
+{
+	int ret;
+
+	memset(r, 0, sizeof(*r));
+	if (v->slots < 2 || (v->slots & (v->slots - 1)) ||
+	    v->slot_size < sizeof(struct rxe_send_wqe) ||
+	    v->producer >= v->slots || v->consumer >= v->slots || !v->mtu)
+		return -EINVAL;
+
+	ret = v->errored ? find_failed(v, r) : find_outstanding(v, r);
+	if (ret || !r->count)
+		return ret;
+	return find_anchor(v, r);
+}
