@@ -1,0 +1,72 @@
+# SPDX-License-Identifier: GPL-2.0
+"""What a kernel log must not contain."""
+
+import re
+
+from testbed import LabError, wait_for
+
+BAD = re.compile(
+    r"BUG:|WARNING:|KASAN|UBSAN|KFENCE|kmemleak: \d+ new|refcount_t:|Oops|"
+    r"general protection|Kernel panic|INFO: task |INFO: rcu|rcu_sched self-det|"
+    r"soft lockup|hung task|list_(add|del) corruption|Call Trace|"
+    r"possible (circular|recursive|irq|unsafe|deadlock)|"
+    r"inconsistent lock state|suspicious RCU|sleeping function|"
+    r"scheduling while atomic|unbalanced|Bad page|"
+    r"rdma_shift:.*\b(bug|illegal|leak)", re.IGNORECASE)
+
+# Said by these kernels with nothing of ours loaded.
+HARMLESS = re.compile(r"kmemleak: Kernel memory leak detector|"
+                      r"kmemleak: Automatic|kasan: KernelAddressSanitizer|"
+                      r"ubsan: |loading out-of-tree|tainting kernel|"
+                      r"Speculative Return Stack|Lock dependency|"
+                      r"KFENCE: initialized|kfence: initialized", re.IGNORECASE)
+
+
+def bad_lines(text):
+    """Lines of a log that must not be there."""
+    return [line for line in text.splitlines()
+            if BAD.search(line) and not HARMLESS.search(line)]
+
+
+class Brackets:
+    """A mark in every node's log now; later, what came after it."""
+
+    def __init__(self, cluster, name):
+        self.cluster = cluster
+        self.name = name
+        self.start = {}
+        for node in cluster.nodes:
+            self.mark(node, f"begin {name}")
+            self.start[node.name] = len(node.console)
+
+    @staticmethod
+    def mark(node, text):
+        """Write a mark and wait until it is on the console."""
+        node.run(["tee", "/dev/kmsg"], stdin=f"selftest: {text}\n".encode())
+        wait_for(f"{node.name}: its console",
+                 lambda: f"selftest: {text}" in node.console)
+
+    def end(self):
+        """Bad lines since the mark, as 'node: line'."""
+        found = []
+        for node in self.cluster.nodes:
+            try:
+                self.mark(node, f"end {self.name}")
+            except (LabError, OSError) as error:
+                found.append(f"{node.name}: {error}")
+            text = node.console[self.start[node.name]:]
+            found += [f"{node.name}: {line}" for line in bad_lines(text)]
+        return found
+
+    def text(self, node):
+        """All a node's kernel said since the mark."""
+        return node.console[self.start[node.name]:]
+
+
+def kmemleak(node):
+    """Scan twice (a leak is only reported when seen twice); what was found."""
+    if node.run("test -e /sys/kernel/debug/kmemleak").status:
+        return ""
+    for _ in range(2):
+        node.must("echo scan >/sys/kernel/debug/kmemleak", timeout=300)
+    return node.must("cat /sys/kernel/debug/kmemleak", timeout=60).strip()

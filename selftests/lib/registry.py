@@ -1,0 +1,42 @@
+# SPDX-License-Identifier: GPL-2.0
+"""What tests there are and what each needs."""
+
+# Every kernel, or only the one with the full matrix.
+MAIN = ("6.1", "6.12", "debug")
+FULL = ("6.1",)
+
+# What a test finds on the nodes.
+BARE = "bare"           # no module
+LOADED = "loaded"       # module loaded, no pair
+SHIFT = "shift"         # mutual pairs, peers known
+
+
+class Skip(Exception):
+    """A test that cannot be run here, with the reason."""
+
+
+class Test:
+    """One test: a function of a Testbed."""
+
+    def __init__(self, suite, name, function, kernels, state):
+        self.suite = suite
+        self.name = name
+        self.function = function
+        self.kernels = kernels
+        self.state = state
+
+
+TESTS = []
+
+
+def add(suite, name, function, kernels=FULL, state=SHIFT):
+    """Declare a test."""
+    TESTS.append(Test(suite, name, function, kernels, state))
+
+
+def test(suite, name, kernels=FULL, state=SHIFT):
+    """Decorate a function of a Testbed as a test."""
+    def register(function):
+        add(suite, name, function, kernels, state)
+        return function
+    return register

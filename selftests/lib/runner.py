@@ -1,0 +1,132 @@
+# SPDX-License-Identifier: GPL-2.0
+"""Run tests on one lab: states, kernel logs, what is kept of a failure."""
+
+import time
+import traceback
+
+import kmsg
+import shift
+from registry import BARE, LOADED, SHIFT, Skip
+from testbed import Cluster, Failure, LabError
+
+
+class Runner:
+    """A lab of one kernel and the state its nodes are in."""
+
+    def __init__(self, kernel, built, logs):
+        self.kernel = kernel
+        self.built = built
+        self.logs = logs
+        self.bed = None
+        self.state = None
+
+    def boot(self):
+        """A fresh lab with everything installed."""
+        if self.bed:
+            self.bed.down()
+        self.bed = Cluster(self.kernel)
+        self.bed.up()
+        shift.install(self.bed, self.built)
+        self.state = BARE
+
+    def close(self):
+        """End the lab."""
+        if self.bed:
+            self.bed.down()
+            self.bed = None
+
+    def prepare(self, state):
+        """Bring the nodes into the state a test asks for."""
+        if self.bed is None:
+            self.boot()
+        self.bed.plug_all()
+        if state == self.state:
+            return
+        was, self.state = self.state, None
+        if was != BARE:
+            shift.forget(self.bed)
+        if state == LOADED:
+            for node in self.bed.nodes:
+                shift.load(node)
+        elif state == SHIFT:
+            shift.setup(self.bed)
+        self.state = state
+
+    def run(self, test):
+        """Run one test: (passed, skipped, message, seconds)."""
+        began = time.monotonic()
+        trouble = []
+        skipped = None
+        brackets = None
+        try:
+            self.ready(test)
+            brackets = kmsg.Brackets(self.bed, f"{test.suite}: {test.name}")
+            test.function(self.bed)
+        except Skip as skip:
+            skipped = str(skip)
+        except (Failure, LabError, OSError, KeyError, ValueError) as error:
+            trouble.append(str(error) if isinstance(error, (Failure, LabError))
+                           else traceback.format_exc())
+        state = ""
+        if self.bed and trouble:
+            state = "".join(map(self.module_state, self.bed.nodes))
+        # An application's end is part of the test: its kernel log counts.
+        if self.bed:
+            try:
+                self.bed.stop_processes()
+                if brackets:
+                    dirty = brackets.end()
+                    trouble += dirty
+                    self.keep(test, brackets, trouble, state)
+            except (Failure, LabError, OSError) as error:
+                trouble.append(str(error))
+        if trouble:
+            # Whatever is wrong now must not be the next test's trouble.
+            self.abandon()
+        return (not trouble, skipped, "\n".join(trouble),
+                time.monotonic() - began)
+
+    def ready(self, test):
+        """Prepare, once more on a fresh lab if the old one is not usable."""
+        try:
+            self.prepare(test.state)
+        except (Failure, LabError, OSError):
+            if self.bed is None:
+                raise
+            self.abandon()
+            self.prepare(test.state)
+
+    def abandon(self):
+        """Give the lab up; the next test boots a new one."""
+        try:
+            self.close()
+        except (Failure, LabError, OSError):
+            pass
+        self.bed = None
+        self.state = None
+
+    def keep(self, test, brackets, trouble, state):
+        """Write what a reader of a failure wants to see."""
+        if not trouble:
+            return
+        name = f"{test.suite}-{test.name}".replace("/", "-").replace(" ", "_")
+        place = self.logs / self.kernel / f"{name}.log"
+        place.parent.mkdir(parents=True, exist_ok=True)
+        with open(place, "w", encoding="utf-8") as out:
+            out.write("\n".join(trouble) + "\n")
+            for node in self.bed.nodes:
+                out.write(f"\n==== {node.name}: kernel log\n")
+                out.write(brackets.text(node))
+            out.write(state)
+
+    @staticmethod
+    def module_state(node):
+        """What shiftctl tells, if it still can."""
+        text = ""
+        for what in ("qp", "link", "pair", "peer", "stat"):
+            try:
+                result = shift.ctl(node, what, "show", timeout=10)
+                text += f"\n==== {node.name}: {what}\n{result.text}\n"
+            except (Failure, LabError, OSError) as error:
+                return text + f"\n==== {node.name}: {error}\n"
+        return text

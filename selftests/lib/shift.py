@@ -1,0 +1,219 @@
+# SPDX-License-Identifier: GPL-2.0
+"""rdma_shift on nodes: install, load, configure, look at."""
+
+import json
+import subprocess
+
+from testbed import PREFIX, Failure, check, run_lab, wait_for
+
+MODULE = f"{PREFIX}/rdma_shift.ko"
+DEADLINE_SCALE = 10
+
+
+class Built:
+    """Where the things to be tested lie on the host."""
+
+    def __init__(self, top):
+        self.top = top
+        self.programs = top / "build" / "selftests"
+        self.helper = top / "build" / "helper"
+        self.provider = (top / "build" / "rdma-core").resolve()
+
+    def module(self, kernel):
+        """The module built for a kernel."""
+        return self.top / "build" / f"kmod-{kernel}" / "rdma_shift.ko"
+
+
+def install(cluster, built):
+    """Put module, helper, provider and test programs on all nodes.
+
+    They lie in /opt/rdma_shift and /usr/local/bin; nothing of them is used yet.
+    """
+    module = built.module(cluster.kernel)
+    small = module.with_suffix(".stripped")
+    subprocess.run(["strip", "--strip-debug", "-o", small, module], check=True)
+    specs = [f"{small}:{MODULE}",
+             f"{built.provider}/lib:{PREFIX}/lib"]
+    specs += [str(built.helper / name) for name in ("shiftctl", "shiftd")
+              if (built.helper / name).exists()]
+    specs += [str(path) for path in sorted(built.programs.iterdir())
+              if path.is_file()]
+    for node in cluster.nodes:
+        node.push(*specs)
+
+
+def loaded(node):
+    """Whether the module is in the kernel."""
+    return node.run("test -d /sys/module/rdma_shift").status == 0
+
+
+def load(node):
+    """Load the module."""
+    # Emulated processors are late by more than the deadlines allow for.
+    node.must(f"insmod {MODULE} deadline_scale={DEADLINE_SCALE}", timeout=120)
+
+
+def unload(node):
+    """Remove the module; it must not be in use."""
+    wait_for(f"{node.name}: no tracked object", lambda: not tracked(node))
+    node.must("rmmod rdma_shift", timeout=120)
+
+
+def ctl(node, *words, **options):
+    """Run shiftctl whatever comes of it."""
+    return node.run(["shiftctl", *words], **options)
+
+
+def must(node, *words):
+    """Run shiftctl, which has to succeed."""
+    return node.must(["shiftctl", *words])
+
+
+def refused(node, *words, says=None, status=1, **options):
+    """Run shiftctl, which has to refuse and to say why."""
+    result = ctl(node, *words, **options)
+    check(result.status == status,
+          f"shiftctl {' '.join(words)} ended with {result.status}, not "
+          f"{status}: {result.text}")
+    check(len(result.err.strip()) > 20, f"shiftctl {' '.join(words)}: no "
+                                        f"reason given: '{result.text}'")
+    if says:
+        check(says.lower() in result.err.lower(),
+              f"shiftctl {' '.join(words)}: '{says}' is not in "
+              f"'{result.err.strip()}'")
+    return result.err
+
+
+def show(node, what):
+    """What shiftctl -j OBJECT show prints."""
+    return json.loads(must(node, "-j", what, "show"))
+
+
+def stats(node):
+    """The module's counters."""
+    text = json.loads(must(node, "-j", "stat", "show"))
+    if isinstance(text, list):
+        merged = {}
+        for row in text:
+            merged.update({row["name"]: row["value"]} if "name" in row
+                          else row)
+        return merged
+    return text
+
+
+def qps(node):
+    """The QPs the module knows."""
+    return show(node, "qp")
+
+
+def tracked(node):
+    """Whether an application's QP is known."""
+    return bool(qps(node))
+
+
+def pair(node, both=True):
+    """rxe0 and rxe1 stand in for each other."""
+    must(node, "node", "set", node.name)
+    must(node, "pair", "add", "rxe0", "rxe1")
+    if both:
+        must(node, "pair", "add", "rxe1", "rxe0")
+
+
+def introduce(cluster, nodes=None):
+    """Tell each node the others' NICs, as the directory would."""
+    nodes = nodes or cluster.nodes
+    nics = {node.name: must(node, "node", "nics").split() for node in nodes}
+    for node in nodes:
+        for name, words in nics.items():
+            if name != node.name:
+                must(node, "peer", "set", name, *words)
+
+
+def links_up(node, least=0):
+    """Whether all links are up; there are only those that QPs ask for."""
+    states = [link["state"] for link in show(node, "link")]
+    return len(states) >= least and all(state == "up" for state in states)
+
+
+def setup(cluster):
+    """Module, pairs and peers on all nodes."""
+    for node in cluster.nodes:
+        load(node)
+        pair(node)
+    introduce(cluster)
+
+
+def wait_session(cluster, least=0):
+    """Wait until the links there are, at least that many, are up."""
+    for node in cluster.nodes:
+        wait_for(f"{node.name}: session on all rails",
+                 lambda node=node: links_up(node, least), timeout=90)
+
+
+def forget(cluster):
+    """Remove peers, pairs and module from nodes that have it."""
+    for node in cluster.nodes:
+        if not loaded(node):
+            continue
+        for peer in show(node, "peer"):
+            must(node, "peer", "del", peer["node"])
+        for row in show(node, "pair"):
+            must(node, "pair", "del", row["dev"])
+        unload(node)
+
+
+def protected(node, count, state="default"):
+    """Wait until that many QPs are protected."""
+    def enough():
+        rows = qps(node)
+        return len(rows) == count and all(row["state"] == state
+                                          for row in rows)
+    try:
+        wait_for(f"{node.name}: {count} QPs in state {state}", enough, 60)
+    except Failure as failure:
+        raise Failure(f"{failure}: {json.dumps(qps(node))[:1500]}") from None
+
+
+def wait_reason(node, reason, count=1):
+    """Wait until that many QPs are unprotected for this reason."""
+    def enough():
+        rows = qps(node)
+        return len(rows) == count and all(
+            row["state"] == "unprotected" and row.get("reason") == reason
+            for row in rows)
+    try:
+        wait_for(f"{node.name}: reason {reason}", enough, 60)
+    except Failure as failure:
+        raise Failure(f"{failure}: {json.dumps(qps(node))[:1500]}") from None
+    text = qps(node)[0].get("reason_text", "")
+    check(len(text) > 10, f"no text beside the reason {reason}")
+
+
+class Counters:
+    """Counters of all nodes at one moment, to compare with later ones."""
+
+    def __init__(self, cluster):
+        self.cluster = cluster
+        self.before = [stats(node) for node in cluster.nodes]
+
+    def delta(self, name):
+        """How far a counter has moved on each node."""
+        return [stats(node)[name] - before[name]
+                for node, before in zip(self.cluster.nodes, self.before)]
+
+    def moved(self, name, least=1):
+        """Insist that a counter moved on every node."""
+        delta = self.delta(name)
+        check(all(value >= least for value in delta),
+              f"counter {name} moved by {delta}, expected at least {least}")
+
+    def still(self, *names):
+        """Insist that counters did not move on any node."""
+        for name in names:
+            delta = self.delta(name)
+            check(not any(delta), f"counter {name} moved by {delta}")
+
+
+def kernel_dir(kernel):
+    """What the module for a kernel is built against."""
+    return run_lab("kdir", kernel).strip()

@@ -1,0 +1,328 @@
+# SPDX-License-Identifier: GPL-2.0
+"""Nodes of a lab as tests and the demo see them: run, start, wait, cables."""
+
+import os
+import re
+import subprocess
+import sys
+import threading
+import time
+from pathlib import Path
+
+TOP = Path(__file__).resolve().parents[2]
+LAB = TOP / "scripts" / "lab"
+
+# The lab's own channel, to spare each command a process of its own.
+sys.path.insert(0, str(TOP / "scripts" / "lab.d"))
+# pylint: disable=wrong-import-position
+import channel                      # noqa: E402
+from cluster import Lab             # noqa: E402
+from common import LabError         # noqa: E402
+
+PREFIX = "/opt/rdma_shift"
+PATCHED = {"LD_LIBRARY_PATH": f"{PREFIX}/lib"}
+CONTROL_RAIL = 2
+
+
+class Failure(Exception):
+    """A test's expectation that was not met."""
+
+
+def check(condition, message):
+    """Fail with a message unless the condition holds."""
+    if not condition:
+        raise Failure(message)
+
+
+def wait_for(what, predicate, timeout=30.0, interval=0.05):
+    """Poll until predicate() is true and return its value."""
+    end = time.monotonic() + timeout
+    while True:
+        value = predicate()
+        if value:
+            return value
+        if time.monotonic() > end:
+            raise Failure(f"{what}: not within {timeout:.0f} s")
+        time.sleep(interval)
+
+
+class Result:
+    """How a command on a node ended."""
+
+    def __init__(self, command, status, out, err):
+        self.command = command
+        self.status = status
+        self.out = out
+        self.err = err
+
+    @property
+    def text(self):
+        """All it printed, for messages."""
+        return (self.out + self.err).strip()
+
+
+class Process:
+    """A program running on a node; its lines are read as they come."""
+
+    def __init__(self, node, words, env=None, user="root"):
+        self.node = node
+        self.words = words
+        self.lines = []
+        self.status = None
+        self.failure = None
+        self.changed = threading.Condition()
+        self.partial = {"out": "", "err": ""}
+        self.command = channel.Command(node.cluster.lab, node.number,
+                                       node.argv(words),
+                                       (env or {}).items(), user)
+        self.thread = threading.Thread(target=self.read, daemon=True)
+        self.thread.start()
+
+    def read(self):
+        """Collect output until the program has ended."""
+        try:
+            while self.command.status is None:
+                self.command.handle(lambda data: self.take("out", data),
+                                    lambda data: self.take("err", data))
+            status = self.command.status
+        except (LabError, OSError) as error:
+            status = 255
+            self.failure = str(error)
+        with self.changed:
+            for text in self.partial.values():
+                if text:
+                    self.lines.append((time.monotonic(), text))
+            self.status = status
+            self.changed.notify_all()
+
+    def take(self, which, data):
+        """Split what came into lines."""
+        text = self.partial[which] + data.decode(errors="replace")
+        *lines, self.partial[which] = text.split("\n")
+        with self.changed:
+            for line in lines:
+                self.lines.append((time.monotonic(), line.rstrip("\r")))
+            self.changed.notify_all()
+
+    @property
+    def text(self):
+        """All lines so far."""
+        with self.changed:
+            return "\n".join(line for _, line in self.lines)
+
+    def name(self):
+        """For messages."""
+        return f"{self.node.name}: {self.words[0] if isinstance(self.words, list) else self.words}"
+
+    def wait_line(self, pattern, timeout=60.0, start=0):
+        """Wait for a line that matches; the match object."""
+        end = time.monotonic() + timeout
+        at = start
+        with self.changed:
+            while True:
+                while at < len(self.lines):
+                    found = re.search(pattern, self.lines[at][1])
+                    at += 1
+                    if found:
+                        return found
+                if self.status is not None:
+                    break
+                left = end - time.monotonic()
+                if left <= 0 or not self.changed.wait(left):
+                    break
+        why = ("not within %.0f s" % timeout if self.status is None else
+               f"it ended with {self.status} {self.failure or ''}")
+        raise Failure(f"{self.name()}: no line '{pattern}': {why}\n"
+                      + self.tail())
+
+    def wait(self, timeout=120.0):
+        """Wait for the end; the exit status."""
+        end = time.monotonic() + timeout
+        with self.changed:
+            while self.status is None:
+                left = end - time.monotonic()
+                if left <= 0 or not self.changed.wait(left):
+                    break
+        if self.status is None:
+            raise Failure(f"{self.name()} did not end within "
+                          f"{timeout:.0f} s\n{self.tail()}")
+        return self.status
+
+    def expect(self, status=0, timeout=120.0):
+        """Wait for the end and insist on an exit status."""
+        got = self.wait(timeout)
+        check(got == status, f"{self.name()} ended with {got}, not {status} "
+                             f"{self.failure or ''}\n{self.tail()}")
+
+    def tail(self, count=12):
+        """The first and last lines, for messages: errors come unbuffered."""
+        with self.changed:
+            if len(self.lines) > 2 * count:
+                return "\n".join("  | " + line for _, line in
+                                 self.lines[:count] + self.lines[-count:])
+            return "\n".join("  | " + line for _, line in self.lines[-count:])
+
+    def send(self, line):
+        """Give the program a line on its stdin."""
+        self.command.send(line.encode() + b"\n")
+
+    def stop(self):
+        """End it (TERM, then KILL) and wait until it is gone."""
+        if self.status is None:
+            self.command.stop()
+            self.thread.join(15)
+
+
+class Node:
+    """One node of the lab."""
+
+    def __init__(self, cluster, number):
+        self.cluster = cluster
+        self.number = number
+        self.name = f"node{number}"
+
+    @staticmethod
+    def argv(words):
+        """A string is a shell command line, a list is taken as it is."""
+        return ["sh", "-c", words] if isinstance(words, str) else list(words)
+
+    def address(self, rail):
+        """The node's IPv4 address on a rail."""
+        return f"10.{10 + rail}.0.{1 + self.number}"
+
+    def start(self, words, env=None, user="root"):
+        """Start a program and return at once."""
+        process = Process(self, words, env, user)
+        self.cluster.processes.append(process)
+        return process
+
+    def run(self, words, timeout=60.0, env=None, user="root", stdin=b""):
+        """Run a command to its end, whatever it ends with."""
+        command = channel.Command(self.cluster.lab, self.number,
+                                  self.argv(words), (env or {}).items(), user)
+        if stdin:
+            command.send(stdin)
+        command.send(b"")
+        out, err = bytearray(), bytearray()
+        command.link.settimeout(timeout)
+        end = time.monotonic() + timeout
+        while command.status is None:
+            try:
+                command.handle(out.extend, err.extend)
+            except LabError:
+                if time.monotonic() < end:
+                    raise
+            if time.monotonic() >= end and command.status is None:
+                command.stop()
+                raise Failure(f"{self.name}: {words} did not end within "
+                              f"{timeout:.0f} s")
+        return Result(words, command.status, out.decode(errors="replace"),
+                      err.decode(errors="replace"))
+
+    def must(self, words, **options):
+        """Run a command that has to succeed; its stdout."""
+        result = self.run(words, **options)
+        check(result.status == 0, f"{self.name}: {words} ended with "
+                                  f"{result.status}: {result.text[-600:]}")
+        return result.out
+
+    def link(self, rail, up):
+        """Pull or plug the cable."""
+        self.cluster.lab.set_link(self.number, rail, up)
+
+    def push(self, *specs):
+        """Copy files in: FILE or FILE:DEST each."""
+        run_lab("push", "--name", self.cluster.name, str(self.number), *specs)
+
+    @property
+    def console(self):
+        """Everything the node's kernel said so far."""
+        return self.cluster.lab.console(self.number).read_text(
+            errors="replace")
+
+    def carrier(self, rail):
+        """Whether the kernel sees the cable."""
+        return self.run(f"cat /sys/class/net/rail{rail}/carrier"
+                        ).out.strip() == "1"
+
+
+def run_lab(*words, **options):
+    """Run scripts/lab; its stdout."""
+    done = subprocess.run([str(LAB), *map(str, words)], text=True, check=False,
+                          stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+                          **options)
+    if done.returncode:
+        raise LabError(f"lab {words[0]}: {done.stderr.strip()}")
+    return done.stdout
+
+
+class Cluster:
+    """A lab that is booted, used and ended by us."""
+
+    def __init__(self, kernel="6.1", nodes=2, rails=3, name=None):
+        self.kernel = kernel
+        self.rails = rails
+        self.count = nodes
+        self.name = name or f"check-{kernel}-{os.getpid()}"
+        self.nodes = []
+        self.processes = []
+        self.lab = None
+        self.dropping = False
+
+    def up(self):
+        """Boot."""
+        run_lab("up", "--name", self.name, "--kernel", self.kernel, "--nodes",
+                self.count, "--rails", self.rails)
+        self.lab = Lab(self.name).load()
+        self.nodes = [Node(self, number) for number in range(self.count)]
+        # A queue that drops (fq_codel) makes rxe retry, and its retries are
+        # not always right: losses are to be those a test asks for.
+        for node in self.nodes:
+            for rail in range(self.rails):
+                node.must(["tc", "qdisc", "replace", "dev", f"rail{rail}",
+                           "root", "pfifo", "limit", "20000"])
+
+    def down(self):
+        """End it."""
+        self.stop_processes()
+        if self.lab:
+            run_lab("down", "--name", self.name)
+            self.lab = None
+
+    def restart(self):
+        """Boot it afresh."""
+        self.down()
+        self.processes = []
+        self.up()
+
+    def stop_processes(self):
+        """End what a test has left running."""
+        for process in reversed(self.processes):
+            process.stop()
+        self.processes = []
+
+    def drop(self, node, rail, *options):
+        """Lose packets silently on a node's rail; see lab drop --help."""
+        self.dropping = True
+        # Options come before the positional words, as in every lab command.
+        run_lab("drop", "--name", self.name, *options, node.number, rail)
+
+    def undrop(self):
+        """Lose no packet any more."""
+        if self.dropping:
+            for node in self.nodes:
+                for rail in range(self.rails):
+                    run_lab("drop", "--name", self.name, node.number, rail,
+                            "clear")
+        self.dropping = False
+
+    def plug_all(self):
+        """All cables in, nothing dropped, and seen by the kernels."""
+        self.undrop()
+        for node in self.nodes:
+            for rail in range(self.rails):
+                node.link(rail, True)
+        for node in self.nodes:
+            wait_for(f"{node.name}: carrier", lambda node=node: node.run(
+                "cat /sys/class/net/rail*/carrier").out.split()
+                == ["1"] * self.rails)

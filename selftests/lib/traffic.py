@@ -1,0 +1,106 @@
+# SPDX-License-Identifier: GPL-2.0
+"""Applications between two nodes: shift_verify and perftest."""
+
+import re
+
+from testbed import CONTROL_RAIL, PATCHED, Failure, check, wait_for
+
+PERFTEST_PORT = 18515
+# The default of 67 ms is shorter than an emulated processor may be late, and
+# rxe does not survive retries of what was not lost.
+QP_TIMEOUT = 18
+
+
+class Verify:
+    """shift_verify, server on one node and client on another."""
+
+    def __init__(self, client, server, *options, env=PATCHED, qps=1,
+                 device="rxe0", user="root"):
+        self.client_node = client
+        self.server_node = server
+        self.qps = qps
+        words = ["shift_verify", "--device", device, "--qps", str(qps),
+                 *map(str, options)]
+        self.server = server.start(words, env=env, user=user)
+        self.server.wait_line("^listening$")
+        self.client = client.start(
+            [*words, "--hold", server.address(CONTROL_RAIL)], env=env,
+            user=user)
+        self.client.wait_line("^connected$")
+        self.server.wait_line("^connected$")
+
+    def go(self):
+        """Let the traffic begin."""
+        self.client.send("go")
+        self.client.wait_line("^started$")
+
+    def progress(self):
+        """Messages completed so far, as last reported."""
+        for _, line in reversed(self.client.lines):
+            if line.startswith("progress "):
+                return int(line.split()[1])
+        return 0
+
+    def past(self, count, timeout=60):
+        """Wait until that many messages were completed."""
+        while True:
+            seen = len(self.client.lines)
+            if self.progress() >= count:
+                return
+            self.client.wait_line(r"^progress ", timeout, start=seen)
+
+    def more(self, count=1, timeout=60):
+        """Wait for that many further progress lines."""
+        for _ in range(count):
+            self.client.wait_line(r"^progress ", timeout,
+                                  start=len(self.client.lines))
+
+    def finish(self, timeout=120):
+        """Stop and insist that all was right on both sides."""
+        self.client.send("stop")
+        self.end(timeout)
+
+    def end(self, timeout=120):
+        """Insist that it ends by itself with all right on both sides."""
+        self.client.expect(0, timeout)
+        self.server.expect(0, timeout)
+        self.client.wait_line(r"^done \d+ sent")
+        self.server.wait_line(r"^done ")
+
+    def fails(self, status="transport retry counter exceeded", timeout=120):
+        """Insist on the application's own completion error.
+
+        Whichever side's retries run out first gets it and tells the other.
+        """
+        self.client.expect(3, timeout)
+        self.server.expect(3, timeout)
+        errors = re.findall(r"^error qp \d+ wr \S+ (.*)$",
+                            self.client.text + "\n" + self.server.text, re.M)
+        check(errors, f"no error completion:\n{self.client.tail()}\n"
+                      f"{self.server.tail()}")
+        if status:
+            # rxe of 6.12 may find at once that it cannot send: it flushes
+            check(set(errors) <= {status, "Work Request Flushed Error",
+                                  "local QP operation error"},
+                  f"the errors are {errors}, not '{status}'")
+
+
+def listening(node, port):
+    """Whether somebody listens on a TCP port."""
+    return node.run("cat /proc/net/tcp /proc/net/tcp6 | "
+                    f"grep -q ':{port:04X} [0-9A-F:]* 0A'").status == 0
+
+
+def perftest(client, server, program, *options, env=PATCHED, device="rxe0"):
+    """Start packaged perftest: (server process, client process).
+
+    Its own TCP connection runs on the control rail; RDMA on the device.
+    """
+    words = [program, "-d", device, "-F", "-u", str(QP_TIMEOUT),
+             *map(str, options)]
+    serving = server.start(words, env=env)
+    # Its greeting stays in a buffer until it ends.
+    wait_for(f"{program} listens", lambda: serving.status is not None
+             or listening(server, PERFTEST_PORT))
+    return serving, client.start(
+        [*words, server.address(CONTROL_RAIL)], env=env)

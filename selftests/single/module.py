@@ -1,0 +1,202 @@
+# SPDX-License-Identifier: GPL-2.0
+"""The module itself: load, unload, /dev/shift, memory, control verbs."""
+
+import re
+
+import shift
+from registry import BARE, LOADED, MAIN, SHIFT, test
+from testbed import PATCHED, check, wait_for
+from traffic import PERFTEST_PORT, Verify, listening, perftest
+
+TRACES = ("test -e /dev/shift", "test -d /sys/module/rdma_shift",
+          "test -d /sys/class/misc/shift", "grep -q rdma_shift /proc/modules",
+          "grep -q 'rdma_shift\\]' /proc/kallsyms",
+          "ls /sys/kernel/tracing/events | grep -q shift",
+          "ls -d /sys/class/infiniband/rxe0/shift* 2>/dev/null | grep -q .",
+          "ls /sys/kernel/debug | grep -q shift")
+
+
+def no_trace(node):
+    """Nothing of the module is visible any more."""
+    for command in TRACES:
+        check(node.run(command).status != 0, f"left behind: {command}")
+    result = shift.ctl(node, "pair", "show")
+    check(result.status == 1 and "not loaded" in result.err, result.text)
+
+
+def works(bed):
+    """Stock perftest runs, both ends with the distribution's libraries."""
+    client, server = bed.nodes[:2]
+    serving, running = perftest(client, server, "ib_write_bw", "-s", 4096,
+                                "-n", 200, env={})
+    running.expect(0)
+    serving.expect(0)
+
+
+@test("module", "insmod and rmmod, five times, with and without a pair", MAIN,
+      BARE)
+def cycles(bed):
+    """Nothing is left behind; verbs work as before."""
+    node = bed.nodes[0]
+    for with_pair in (False, True, True, False, True):
+        shift.load(node)
+        if with_pair:
+            shift.pair(node)
+        shift.must(node, "-j", "stat", "show")
+        for row in shift.show(node, "pair"):
+            shift.must(node, "pair", "del", row["dev"])
+        shift.unload(node)
+    no_trace(node)
+    works(bed)
+
+
+@test("module", "rmmod while traffic of older objects goes on", MAIN, BARE)
+def under_traffic(bed):
+    """Objects from before the module are left alone, from load to unload."""
+    client, server = bed.nodes[:2]
+    verify = Verify(client, server, "--size", 4096, "--progress", 200, env={})
+    verify.go()
+    for _ in range(3):
+        for node in bed.nodes:
+            shift.load(node)
+            shift.pair(node)
+        shift.introduce(bed)
+        verify.more(1)
+        for node in bed.nodes:
+            for row in shift.show(node, "peer"):
+                shift.must(node, "peer", "del", row["node"])
+            for row in shift.show(node, "pair"):
+                shift.must(node, "pair", "del", row["dev"])
+            shift.unload(node)
+    verify.more(1)
+    verify.finish()
+    for node in bed.nodes:
+        no_trace(node)
+
+
+@test("module", "rmmod after protected traffic leaves no trace", MAIN)
+def after_protection(bed):
+    """Mirrors, backup QPs and the session go; the operations are the driver's."""
+    client, server = bed.nodes[:2]
+    counters = shift.Counters(bed)
+    verify = Verify(client, server, "--progress", 200, qps=2)
+    for node in bed.nodes:
+        shift.protected(node, 2)
+    verify.go()
+    verify.more(2)
+    verify.finish()
+    counters.moved("mirror_mr")
+    counters.moved("paired", 2)
+    shift.forget(bed)
+    for node in bed.nodes:
+        no_trace(node)
+    works(bed)
+    shift.setup(bed)
+
+
+@test("module", "a removed device: rdma link delete and add", state=LOADED)
+def device_removed(bed):
+    """Pairs of a device that is gone cannot be used; the device comes back."""
+    node = bed.nodes[0]
+    shift.must(node, "pair", "add", "rxe0", "rxe1")
+    node.must("rdma link delete rxe1")
+    node.must("rdma link add rxe1 type rxe netdev rail1")
+    node.must("rdma link delete rxe0")
+    node.must("rdma link add rxe0 type rxe netdev rail0")
+    for row in shift.show(node, "pair"):
+        shift.ctl(node, "pair", "del", row["dev"])
+    shift.must(node, "pair", "add", "rxe0", "rxe1")
+    shift.must(node, "pair", "del", "rxe0")
+
+
+@test("abi", "everything a hostile process may do to /dev/shift", MAIN)
+def hostile(bed):
+    """Bad descriptors, handles, rings, words, ids, children, races, noise."""
+    node = bed.nodes[0]
+    rounds = 300 if bed.kernel == "debug" else 1500
+    node.must("chmod 666 /dev/shift")
+    for user in ("root", "lab"):
+        result = node.run(["abi_abuse", "--paired", "rxe0", str(rounds)],
+                          timeout=300, user=user)
+        bad = "\n".join(line for line in result.text.splitlines()
+                        if not line.startswith("good"))
+        check(result.status == 0, f"as {user}: status {result.status}:\n{bad}")
+    wait_for("no QP left", lambda: not shift.qps(node))
+
+
+@test("abi", "without a pair", state=LOADED)
+def hostile_unpaired(bed):
+    """The same where nothing may be registered at all."""
+    node = bed.nodes[0]
+    result = node.run(["abi_abuse", "--unpaired", "rxe0", "300"], timeout=200)
+    bad = "\n".join(line for line in result.text.splitlines()
+                    if not line.startswith("good"))
+    check(result.status == 0, f"status {result.status}:\n{bad}")
+
+
+@test("abi", "hostile process killed in the middle")
+def hostile_killed(bed):
+    """SIGKILL at any moment; the kernel cleans up."""
+    node = bed.nodes[0]
+    for lines in (5, 40, 90, 120):
+        process = node.start(["abi_abuse", "--paired", "rxe0", "20000"])
+        wait_for("it is busy", lambda process=process, lines=lines:
+                 len(process.lines) >= lines or process.status is not None)
+        node.must("killall -9 abi_abuse")
+        process.wait(60)
+    wait_for("no QP left", lambda: not shift.qps(node))
+
+
+def edge(node, env):
+    """What memlock_edge finds as an ordinary user."""
+    return node.must(["memlock_edge", "rxe0", "64", "8"], user="lab", env=env)
+
+
+@test("memory", "an application at its memlock limit", MAIN)
+def memlock(bed):
+    """As many registrations fit with mirrors as without."""
+    node = bed.nodes[0]
+    counters = shift.Counters(bed)
+    mirrored = edge(node, PATCHED)
+    check(counters.delta("mirror_mr")[0] > 0, "nothing was mirrored")
+    shift.forget(bed)
+    plain = edge(node, PATCHED)
+    shift.setup(bed)
+    check(mirrored == plain, f"with the module:\n{mirrored}without:\n{plain}")
+    check(re.search(r"registered [1-9]", plain), plain)
+
+
+@test("verbs", "control verbs give the same result with the module", MAIN)
+def same_results(bed):
+    """ibv_devinfo and the ping-pongs of the distribution, module or not."""
+    node = bed.nodes[0]
+    with_module = node.must("ibv_devinfo -v", env=PATCHED)
+    peer = bed.nodes[1]
+    for program in ("ibv_rc_pingpong", "ibv_uc_pingpong", "ibv_ud_pingpong",
+                    "ibv_srq_pingpong"):
+        for env in (PATCHED, {}):
+            words = [program, "-d", "rxe0", "-g", "1", "-n", "100"]
+            server = peer.start(words, env=env)
+            wait_for(f"{program} listens", lambda: listening(peer, PERFTEST_PORT))
+            client = node.start([*words, peer.address(2)], env=env)
+            client.expect(0, 60)
+            server.expect(0, 60)
+    shift.forget(bed)
+    without = node.must("ibv_devinfo -v", env=PATCHED)
+    shift.setup(bed)
+    check(with_module == without, "ibv_devinfo differs")
+
+
+@test("verbs", "hundreds of short applications", MAIN)
+def many_applications(bed):
+    """Objects come and go; none is left in the module."""
+    client, server = bed.nodes[:2]
+    counters = shift.Counters(bed)
+    for _ in range(3 if bed.kernel == "debug" else 10):
+        verify = Verify(client, server, "--iters", 20, qps=8)
+        verify.go()
+        verify.end()
+    counters.still("failed", "illegal", "mirror_failed", "faults")
+    for node in bed.nodes:
+        wait_for(f"{node.name}: no QP left",
+                 lambda node=node: not shift.qps(node))

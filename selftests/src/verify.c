@@ -1,0 +1,365 @@
+// SPDX-License-Identifier: GPL-2.0
+/* Options and main loop of shift_verify; what it checks stands in verify.h. */
+#include <errno.h>
+#include <getopt.h>
+#include <inttypes.h>
+#include <poll.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "verify.h"
+
+enum oob_type { OOB_TOTAL = 1, OOB_DONE, OOB_ERROR };
+
+struct oob_message {
+	uint32_t type;
+	uint32_t index;
+	uint64_t value;
+};
+
+double now(void)
+{
+	struct timespec t;
+
+	clock_gettime(CLOCK_MONOTONIC, &t);
+	return t.tv_sec + t.tv_nsec / 1e9;
+}
+
+void say(const char *format, ...)
+{
+	va_list args;
+
+	va_start(args, format);
+	vprintf(format, args);
+	va_end(args);
+	putchar('\n');
+	fflush(stdout);
+}
+
+void die(int code, const char *format, ...)
+{
+	static const char * const what[] = {
+		[EXIT_VIOLATION] = "VIOLATION", [EXIT_SETUP] = "setup",
+		[EXIT_ERROR] = "ended", [EXIT_HANG] = "HANG",
+	};
+	va_list args;
+
+	va_start(args, format);
+	printf("%s: ", what[code]);
+	vprintf(format, args);
+	putchar('\n');
+	va_end(args);
+	fflush(stdout);
+	exit(code);
+}
+
+static const struct option long_options[] = {
+	{ "device", 1, NULL, 'd' }, { "gid-index", 1, NULL, 'x' },
+	{ "port", 1, NULL, 'p' }, { "qps", 1, NULL, 'q' },
+	{ "size", 1, NULL, 's' }, { "iters", 1, NULL, 'n' },
+	{ "depth", 1, NULL, 't' }, { "chain", 1, NULL, 'l' },
+	{ "sge", 1, NULL, 'g' }, { "signal-every", 1, NULL, 'k' },
+	{ "progress", 1, NULL, 'r' }, { "timeout", 1, NULL, 'T' },
+	{ "qp-timeout", 1, NULL, 'u' }, { "post", 1, NULL, 'P' },
+	{ "retry", 1, NULL, 'R' },
+	{ "inline", 0, NULL, 'i' }, { "bidir", 0, NULL, 'b' },
+	{ "hold", 0, NULL, 'H' }, { "events", 0, NULL, 'e' },
+	{ "help", 0, NULL, 'h' }, { }
+};
+
+static void usage(int status)
+{
+	printf("usage: shift_verify [OPTION] [SERVER]\n"
+	       "Without SERVER it is one. Both sides need the same options.\n"
+	       "  --device NAME       (rxe0)      --gid-index N   (first IPv4 one)\n"
+	       "  --port N            (18600)     --qps N         (1)\n"
+	       "  --size BYTES        (4096)      --depth N       (16)\n"
+	       "  --iters N           per QP; 0 (default): until \"stop\" on stdin\n"
+	       "  --chain N           WRs per post (1)\n"
+	       "  --post send|wr      ibv_post_send (default) or ibv_wr_*\n"
+	       "  --sge N             pieces of each message (1)\n"
+	       "  --inline            --bidir     --events (sleep for completions)\n"
+	       "  --signal-every N    (1)\n"
+	       "  --progress N        print \"progress COUNT\" every N messages\n"
+	       "  --timeout S         give up after S seconds without progress (60)\n"
+	       "  --qp-timeout N      local ACK timeout of the QPs (18: 1.07 s; an\n"
+	       "                      emulated processor may be late by 100 ms)\n"
+	       "  --retry N           retries after that (3)\n"
+	       "  --hold              connect, then wait for \"go\" on stdin\n"
+	       "Exit: 0 all right, 1 violation, 2 set-up failed, 3 error completion,\n"
+	       "4 no progress\n");
+	exit(status);
+}
+
+static unsigned long number(const char *text, unsigned long low,
+			    unsigned long high)
+{
+	char *end;
+	unsigned long value;
+
+	errno = 0;
+	value = strtoul(text, &end, 0);
+	if (errno || *end || end == text || value < low || value > high)
+		die(EXIT_SETUP, "'%s' is not a number from %lu to %lu", text, low,
+		    high);
+	return value;
+}
+
+static void parse(struct options *opt, int argc, char **argv)
+{
+	int c;
+
+	*opt = (struct options) {
+		.device = "rxe0", .gid_index = -1, .port = 18600, .qps = 1,
+		.size = 4096, .depth = 16, .chain = 1, .sge = 1,
+		.signal_every = 1, .timeout = 60, .qp_timeout = 18,
+		.retry = 3,
+	};
+	while ((c = getopt_long(argc, argv, "h", long_options, NULL)) != -1) {
+		switch (c) {
+		case 'd': opt->device = optarg; break;
+		case 'x': opt->gid_index = number(optarg, 0, 1023); break;
+		case 'p': opt->port = number(optarg, 1, 65535); break;
+		case 'q': opt->qps = number(optarg, 1, MAX_QPS); break;
+		case 's': opt->size = number(optarg, 1, 1 << 30); break;
+		case 'n': opt->iters = number(optarg, 0, 1ul << 39); break;
+		case 't': opt->depth = number(optarg, 1, 4096); break;
+		case 'l': opt->chain = number(optarg, 1, MAX_CHAIN); break;
+		case 'g': opt->sge = number(optarg, 1, MAX_SGE); break;
+		case 'k': opt->signal_every = number(optarg, 1, 4096); break;
+		case 'r': opt->progress = number(optarg, 1, 1ul << 31); break;
+		case 'T': opt->timeout = number(optarg, 1, 3600); break;
+		case 'u': opt->qp_timeout = number(optarg, 1, 31); break;
+		case 'R': opt->retry = number(optarg, 0, 7); break;
+		case 'P':
+			if (strcmp(optarg, "send") && strcmp(optarg, "wr"))
+				usage(EXIT_SETUP);
+			opt->wr_api = !strcmp(optarg, "wr");
+			break;
+		case 'i': opt->use_inline = true; break;
+		case 'b': opt->bidir = true; break;
+		case 'H': opt->hold = true; break;
+		case 'e': opt->events = true; break;
+		case 'h': usage(EXIT_OK); break;
+		default: usage(EXIT_SETUP);
+		}
+	}
+	if (optind < argc)
+		opt->server = argv[optind++];
+	if (optind < argc)
+		usage(EXIT_SETUP);
+	if (opt->chain > opt->depth || opt->signal_every > opt->depth)
+		die(EXIT_SETUP, "--chain and --signal-every must not exceed --depth");
+	if (opt->use_inline && opt->sge > 1)
+		die(EXIT_SETUP, "--inline takes one piece");
+}
+
+static void tell(struct side *side, enum oob_type type, unsigned int index,
+		 uint64_t value)
+{
+	struct oob_message m = { type, index, value };
+
+	oob_send(side->oob, &m, sizeof(m));
+}
+
+/* Returns true once the peer said that it is done. */
+static bool listen_to_peer(struct side *side)
+{
+	struct oob_message m;
+	int got;
+
+	while ((got = oob_try(side->oob, &m, sizeof(m))) > 0) {
+		switch (m.type) {
+		case OOB_TOTAL:
+			side->flow[m.index].expect_total = m.value;
+			side->peer_stopped = true;
+			break;
+		case OOB_DONE:
+			return true;
+		default:
+			die(EXIT_ERROR, "the peer got an error completion");
+		}
+	}
+	if (got < 0)
+		die(EXIT_ERROR, "the peer went away");
+	return false;
+}
+
+static bool all_sent(const struct side *side)
+{
+	unsigned int i;
+
+	for (i = 0; i < side->opt.qps; i++) {
+		const struct flow *flow = &side->flow[i];
+
+		if (flow->fifo_head != flow->fifo_tail ||
+		    (side->sends && flow->completed != flow->target))
+			return false;
+	}
+	return true;
+}
+
+static bool all_received(const struct side *side)
+{
+	unsigned int i;
+
+	for (i = 0; side->receives && i < side->opt.qps; i++)
+		if (side->flow[i].verified != side->flow[i].expect_total)
+			return false;
+	return true;
+}
+
+static void report_hang(struct side *side)
+{
+	unsigned int i;
+
+	for (i = 0; i < side->opt.qps; i++) {
+		const struct flow *f = &side->flow[i];
+
+		say("qp %u: posted %" PRIu64 " completed %" PRIu64 " acked %" PRIu64
+		    " verified %" PRIu64 " acks %" PRIu64 "/%" PRIu64, i,
+		    f->posted, f->completed, f->returned, f->verified,
+		    f->acks_completed, f->acks_posted);
+	}
+	die(EXIT_HANG, "no progress for %u seconds", side->opt.timeout);
+}
+
+/* The textbook use of a channel: the CQ is only looked at after an event. */
+static bool complete_by_event(struct side *side)
+{
+	struct pollfd p = { side->channel->fd, POLLIN, 0 };
+	bool any = false;
+	struct ibv_cq *cq;
+	void *context;
+
+	if (poll(&p, 1, 1) <= 0)
+		return false;
+	if (ibv_get_cq_event(side->channel, &cq, &context))
+		die(EXIT_VIOLATION, "ibv_get_cq_event: %s", strerror(errno));
+	ibv_ack_cq_events(cq, 1);
+	if (ibv_req_notify_cq(cq, 0))
+		die(EXIT_VIOLATION, "ibv_req_notify_cq");
+	while (!side->in_error && side_complete(side))
+		any = true;
+	return any;
+}
+
+static bool turn(struct side *side)
+{
+	bool did = false;
+	unsigned int i;
+
+	for (i = 0; i < side->opt.qps; i++) {
+		if (side->sends)
+			did |= flow_send(side, &side->flow[i]);
+		if (side->receives)
+			did |= flow_receive(side, &side->flow[i]);
+	}
+	did |= side->channel ? complete_by_event(side) : side_complete(side);
+	return did;
+}
+
+static void announce_totals(struct side *side)
+{
+	unsigned int i;
+
+	for (i = 0; i < side->opt.qps; i++)
+		tell(side, OOB_TOTAL, i, side->flow[i].target);
+}
+
+static void print_progress(const struct side *side)
+{
+	static uint64_t next;
+	uint64_t total = side->done_total + side->seen_total;
+
+	if (!side->opt.progress || total < next)
+		return;
+	say("progress %" PRIu64, total);
+	next = total - total % side->opt.progress + side->opt.progress;
+}
+
+static void run(struct side *side)
+{
+	bool told = false, done = false, peer_done = false;
+	double last = now();
+
+	if (side->opt.iters) {
+		unsigned int i;
+
+		for (i = 0; i < side->opt.qps; i++)
+			side->flow[i].target = side->opt.iters;
+	}
+	while (!done || !peer_done) {
+		/* The client's stdin decides for both. */
+		if (side->sends && !told &&
+		    (side->opt.iters || input_stop() || side->peer_stopped)) {
+			side_no_more(side);
+			announce_totals(side);
+			told = true;
+		}
+		if (turn(side)) {
+			last = now();
+			print_progress(side);
+		} else {
+			usleep(50);
+		}
+		if (side->in_error) {
+			tell(side, OOB_ERROR, 0, 0);
+			die(EXIT_ERROR, "error completion");
+		}
+		peer_done |= listen_to_peer(side);
+		if (!done && (told || !side->sends) && all_sent(side) &&
+		    all_received(side)) {
+			tell(side, OOB_DONE, 0, 0);
+			done = true;
+		}
+		if (now() - last > side->opt.timeout)
+			report_hang(side);
+	}
+}
+
+int main(int argc, char **argv)
+{
+	struct side side = { };
+	char mine = 'x', theirs;
+	unsigned int i;
+
+	parse(&side.opt, argc, argv);
+	side.sends = side.opt.server || side.opt.bidir;
+	side.receives = !side.opt.server || side.opt.bidir;
+	side.slots = side.opt.depth < 2 ? 8 : 4 * side.opt.depth;
+	side.ack_slots = 16;
+	side.stride = (side.opt.size + 63) & ~63ul;
+
+	input_start();
+	side_open(&side);
+	for (i = 0; i < side.opt.qps; i++)
+		flow_start(&side, &side.flow[i]);
+	side.oob = oob_open(&side.opt);
+	side_connect(&side);
+	oob_exchange(side.oob, &mine, &theirs, 1);
+	if (side.channel && ibv_req_notify_cq(side.cq, 0))
+		die(EXIT_SETUP, "ibv_req_notify_cq");
+	say("connected");
+	while (side.opt.hold && side.opt.server && !input_go())
+		usleep(1000);
+	oob_exchange(side.oob, &mine, &theirs, 1);
+	say("started");
+	run(&side);
+
+	/* Both are done: no completion may come any more, no byte change. */
+	oob_exchange(side.oob, &mine, &theirs, 1);
+	if (side_complete(&side))
+		die(EXIT_VIOLATION, "a completion after the last");
+	for (i = 0; i < side.opt.qps; i++)
+		flow_final(&side, &side.flow[i]);
+	oob_exchange(side.oob, &mine, &theirs, 1);
+	side_close(&side);
+	say("done %" PRIu64 " sent %" PRIu64 " verified", side.done_total,
+	    side.seen_total);
+	return EXIT_OK;
+}

@@ -1,0 +1,126 @@
+# SPDX-License-Identifier: GPL-2.0
+"""shiftd and a real etcd: they configure, and are not missed afterwards."""
+
+import shift
+from directory import Etcd, start_shiftd
+from registry import LOADED, MAIN, test
+from testbed import check, wait_for
+from two.failover import pull, shape, start, survives
+
+PAIRS = ["rxe0 rxe1", "rxe1 rxe0"]
+
+
+class Directory:
+    """etcd, and shiftd on every node, for the length of a test."""
+
+    def __init__(self, bed):
+        self.bed = bed
+        self.etcd = Etcd()
+        self.daemons = []
+
+    def __enter__(self):
+        try:
+            self.etcd.start()
+            self.daemons = [start_shiftd(node, self.etcd.guest_url, PAIRS)
+                            for node in self.bed.nodes]
+            self.wait_peers()
+            shift.wait_session(self.bed)
+        except BaseException:
+            self.__exit__()
+            raise
+        return self
+
+    def wait_peers(self):
+        """Every node knows every other."""
+        for node in self.bed.nodes:
+            wait_for(f"{node.name}: peers from the directory",
+                     lambda node=node: len(shift.show(node, "peer"))
+                     == len(self.bed.nodes) - 1, 60)
+
+    def kill_daemons(self):
+        """As kill -9 does it: nobody says good-bye."""
+        for node in self.bed.nodes:
+            node.must("killall -9 shiftd")
+        for daemon in self.daemons:
+            daemon.wait(30)
+
+    def __exit__(self, *_):
+        self.bed.stop_processes()
+        self.etcd.stop()
+        for node in self.bed.nodes:
+            if not shift.loaded(node):
+                continue
+            for row in shift.show(node, "peer"):
+                shift.must(node, "peer", "del", row["node"])
+            for row in shift.show(node, "pair"):
+                shift.must(node, "pair", "del", row["dev"])
+
+
+@test("directory", "pairs from the config, peers from etcd, a failover", MAIN,
+      LOADED)
+def by_directory(bed):
+    """The whole way of an operator."""
+    with Directory(bed):
+        for node in bed.nodes:
+            check(len(shift.show(node, "pair")) == 2, "not two pairs")
+        verify = start(bed, *shape(4096, 1))
+        survives(bed, verify, "local")
+
+
+@test("directory", "shiftd killed under traffic, then a failover", MAIN,
+      LOADED)
+def without_shiftd(bed):
+    """What was possible stays possible."""
+    with Directory(bed) as directory:
+        verify = start(bed, *shape(4096, 2), qps=2)
+        verify.go()
+        verify.more(2)
+        directory.kill_daemons()
+        verify.more(2)
+        gone_on(bed, verify, 2)
+
+
+@test("directory", "etcd stopped under traffic, then a failover", state=LOADED)
+def without_etcd(bed):
+    """The directory is not in the failure path."""
+    with Directory(bed) as directory:
+        verify = start(bed, *shape(4096, 2), qps=2)
+        verify.go()
+        verify.more(2)
+        directory.etcd.kill()
+        verify.more(2)
+        gone_on(bed, verify, 2)
+        for daemon in directory.daemons:
+            check(daemon.status is None, f"shiftd ended:\n{daemon.tail()}")
+        directory.etcd.start()
+        directory.wait_peers()
+
+
+def gone_on(bed, verify, qps):
+    """A cable pulled with helpers gone: as ever."""
+    counters = shift.Counters(bed)
+    pull(bed, "local")
+    wait_for("failover on both nodes",
+             lambda: min(counters.delta("switches")) >= qps, 60)
+    verify.more(2)
+    verify.finish()
+    counters.still("failed", "illegal", "msg_bad")
+
+
+@test("directory", "etcd comes later than shiftd", state=LOADED)
+def late_etcd(bed):
+    """Back-off, then all as if it had been there."""
+    directory = Directory(bed)
+    etcd = directory.etcd
+    try:
+        directory.daemons = [start_shiftd(node, etcd.guest_url, PAIRS)
+                             for node in bed.nodes]
+        for node in bed.nodes:
+            wait_for(f"{node.name}: pairs without a directory",
+                     lambda node=node: len(shift.show(node, "pair")) == 2, 60)
+            check(shift.show(node, "peer") == [], "a peer from nowhere")
+        etcd.start()
+        directory.wait_peers()
+        shift.wait_session(bed)
+    finally:
+        directory.__exit__()

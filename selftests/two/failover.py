@@ -1,0 +1,286 @@
+# SPDX-License-Identifier: GPL-2.0
+"""A cable is pulled under traffic whose every byte is checked."""
+
+from functools import partial
+
+import shift
+from registry import BARE, FULL, MAIN, SHIFT, add, test
+from testbed import Failure, check, wait_for
+from traffic import Verify
+
+SIZES = {"1 B": 1, "4 KiB": 4096, "64 KiB": 65536, "1 MiB": 1 << 20}
+SIDES = ("local", "remote")
+
+
+def shape(size, qps):
+    """Options that keep enough in flight and memory within a node's."""
+    depth = {1: 64, 4096: 32, 65536: 16}.get(size, 4 if qps == 1 else 2)
+    report = max(1, (1 << 20) // (size * 8)) if size > 64 else 500
+    return ["--size", size, "--depth", depth, "--progress", min(report, 500)]
+
+
+def start(bed, *options, qps=1, state="default", **more):
+    """Connect shift_verify and wait until all of its QPs are protected."""
+    client, server = bed.nodes[:2]
+    verify = Verify(client, server, *options, qps=qps, **more)
+    for node in (client, server):
+        shift.protected(node, qps, state)
+    return verify
+
+
+def pull(bed, side):
+    """Pull the cable of rail 0 at the client's or the server's end."""
+    bed.nodes[0 if side == "local" else 1].link(0, False)
+
+
+def on_backup(bed, qps):
+    """Both nodes show all QPs on the backup."""
+    for node in bed.nodes[:2]:
+        shift.protected(node, qps, "fallback")
+
+
+def survives(bed, verify, side, qps=1, finish=True):
+    """The whole story: traffic, pull, traffic on the backup, clean end."""
+    counters = shift.Counters(bed)
+    verify.go()
+    verify.more(3)
+    pull(bed, side)
+    try:
+        wait_for("failover on both nodes",
+                 lambda: all(n >= qps for n in counters.delta("switches")), 60)
+    except Failure as failure:
+        raise Failure(f"{failure}; switches {counters.delta('switches')}, "
+                      f"client:\n{verify.client.tail()}") from None
+    verify.more(3)
+    on_backup(bed, qps)
+    if finish:
+        verify.finish()
+    counters.moved("switches", qps)
+    # The peer is asked; it need not have seen the fault itself.
+    check(sum(counters.delta("faults")) >= 1, "no fault was counted")
+    counters.still("failed", "illegal", "msg_bad")
+    return counters
+
+
+def matrix(side, qps, size, bed):
+    """One field of {side} x {QPs} x {size}."""
+    verify = start(bed, *shape(size, qps), qps=qps)
+    survives(bed, verify, side, qps)
+
+
+for _side in SIDES:
+    for _qps in (1, 8):
+        for _label, _size in SIZES.items():
+            # One field of each row and column on the other kernels.
+            _main = (_side, _qps, _label) in (
+                ("local", 8, "64 KiB"), ("remote", 1, "4 KiB"))
+            add("failover", f"{_side} cable, {_qps} QPs, {_label}",
+                partial(matrix, _side, _qps, _size), MAIN if _main else FULL)
+
+
+@test("failover", "ibv_wr_* calls")
+def wr_calls(bed):
+    """Work posted by ibv_wr_start .. ibv_wr_complete."""
+    verify = start(bed, *shape(4096, 1), "--post", "wr", "--chain", 4)
+    survives(bed, verify, "local")
+
+
+@test("failover", "unsignaled, 1 of 8 signaled", MAIN)
+def unsignaled(bed):
+    """Most WRs have no completion to tell that they were executed."""
+    verify = start(bed, *shape(4096, 1), "--signal-every", 8, "--chain", 4)
+    survives(bed, verify, "local")
+
+
+@test("failover", "scatter lists of 5 pieces, 2 registrations")
+def scatter(bed):
+    """Each lkey of a list has its own mirror."""
+    verify = start(bed, *shape(65536, 1), "--sge", 5)
+    survives(bed, verify, "local")
+
+
+@test("failover", "inline data", MAIN)
+def inline(bed):
+    """The application reuses its buffer right after the post."""
+    verify = start(bed, "--size", 100, "--depth", 64, "--progress", 500,
+                   "--inline")
+    survives(bed, verify, "local")
+
+
+@test("failover", "inline data by ibv_wr_*")
+def inline_wr(bed):
+    """The same by the newer calls."""
+    verify = start(bed, "--size", 64, "--depth", 64, "--progress", 500,
+                   "--inline", "--post", "wr")
+    survives(bed, verify, "remote")
+
+
+@test("failover", "both directions of 4 QPs", MAIN)
+def both_directions(bed):
+    """Requester and responder on both sides of each QP."""
+    verify = start(bed, *shape(4096, 4), "--bidir", qps=4)
+    survives(bed, verify, "local", 4)
+
+
+@test("failover", "completions by event channel")
+def events(bed):
+    """The application sleeps and is woken by what was replayed."""
+    verify = start(bed, *shape(4096, 2), "--events", qps=2)
+    survives(bed, verify, "local", 2)
+
+
+def cut_after_two(where, bed):
+    """128 x 64 KiB in one post; the path goes silent after two messages.
+
+    A message has 64 packets of 1 KiB. Cut at the client, the rest is lost;
+    cut at the server's end of the way back, all is executed and no ACK tells.
+    """
+    verify = start(bed, "--size", 65536, "--depth", 128, "--chain", 128,
+                   "--iters", 128, "--progress", 1)
+    counters = shift.Counters(bed)
+    client, server = bed.nodes[:2]
+    if where == "data":
+        bed.drop(client, 0, "--dir", "out", "--opcode", "RC_WRITE_*",
+                 "--skip", 128)
+    elif where == "acks":
+        bed.drop(client, 0, "--dir", "in", "--opcode", "RC_ACK")
+    else:
+        bed.drop(server, 0, "--dir", "in", "--skip", 160)
+    verify.go()
+    if where == "data":
+        verify.past(2)
+    wait_for("packets lost", lambda: dropped(bed) > 0)
+    # The cable follows only when the damage is done.
+    client.link(0, False)
+    verify.end()
+    counters.moved("switches")
+    counters.still("failed", "illegal", "msg_bad")
+    check(counters.delta("replayed")[0] + counters.delta("executed")[0] > 0,
+          "nothing was outstanding at the switch")
+    if where == "acks":
+        check(counters.delta("executed")[0] > 0,
+              "no operation was found executed though its ACK was lost")
+
+
+def dropped(bed):
+    """Packets lost so far by the lab's rules."""
+    from testbed import run_lab         # pylint: disable=C0415
+    total = 0
+    for node in bed.nodes:
+        text = run_lab("drop", "--name", bed.name, node.number, 0, "show")
+        total += sum(int(line.rsplit(" ", 1)[1])
+                     for line in text.splitlines())
+    return total
+
+
+add("failover", "128 x 64 KiB, data lost after the second",
+    partial(cut_after_two, "data"), MAIN)
+add("failover", "128 x 64 KiB, all ACKs lost",
+    partial(cut_after_two, "acks"), MAIN)
+add("failover", "128 x 64 KiB, all packets lost inside the third",
+    partial(cut_after_two, "all"))
+
+
+@test("failover", "silent loss and no cable event: found by the error", MAIN)
+def silent(bed):
+    """Only retries that run out tell of the fault; the error is kept back."""
+    verify = start(bed, *shape(4096, 1))
+    counters = shift.Counters(bed)
+    verify.go()
+    verify.more(2)
+    bed.drop(bed.nodes[0], 0, "--dir", "in")
+    bed.drop(bed.nodes[0], 0, "--dir", "out")
+    wait_for("failover on both nodes",
+             lambda: min(counters.delta("switches")) >= 1, 90)
+    verify.more(2)
+    verify.finish()
+    counters.still("failed", "illegal")
+
+
+@test("failover", "both cables at once, a QP in each direction")
+def both_ends(bed):
+    """Both sides detect and ask at the same time."""
+    verify = start(bed, *shape(4096, 2), "--bidir", qps=2)
+    counters = shift.Counters(bed)
+    verify.go()
+    verify.more(2)
+    for node in bed.nodes[:2]:
+        node.link(0, False)
+    wait_for("failover on both nodes",
+             lambda: min(counters.delta("switches")) >= 2, 60)
+    verify.more(2)
+    verify.finish()
+    counters.still("failed", "illegal", "msg_bad")
+
+
+@test("failover", "an idle QP, posted to after the switch")
+def idle(bed):
+    """Nothing is outstanding at the fault; what follows goes to the backup."""
+    verify = start(bed, *shape(4096, 2), qps=2)
+    counters = shift.Counters(bed)
+    pull(bed, "local")
+    wait_for("failover on both nodes",
+             lambda: min(counters.delta("switches")) >= 2, 60)
+    verify.go()
+    verify.more(3)
+    verify.finish()
+    counters.still("failed", "illegal", "msg_bad")
+
+
+@test("failover", "destroyed on the backup, next application on the default")
+def next_application(bed):
+    """What is left after a failover does not reach the next application."""
+    verify = start(bed, *shape(4096, 1))
+    survives(bed, verify, "local")
+    bed.plug_all()
+    shift.wait_session(bed)
+    for node in bed.nodes:
+        wait_for(f"{node.name}: no QP left",
+                 lambda node=node: not shift.qps(node))
+    verify = start(bed, *shape(4096, 1))
+    survives(bed, verify, "remote")
+
+
+@test("control", "no module: the application gets its error", MAIN, BARE)
+def negative(bed):
+    """Proves that these tests can fail: the same pull without the module."""
+    client, server = bed.nodes[:2]
+    verify = Verify(client, server, *shape(4096, 1))
+    verify.go()
+    verify.more(3)
+    pull(bed, "local")
+    verify.fails()
+
+
+@test("control", "no module: 8 QPs, remote cable, stock provider", FULL, BARE)
+def negative_remote(bed):
+    """The same without the patched provider."""
+    client, server = bed.nodes[:2]
+    verify = Verify(client, server, *shape(4096, 8), qps=8, env={})
+    verify.go()
+    verify.more(3)
+    pull(bed, "remote")
+    verify.fails()
+
+
+@test("control", "no module: data, order, completions without a fault",
+      MAIN, BARE)
+def clean(bed):
+    """The verifying program finds nothing wrong where nothing is."""
+    client, server = bed.nodes[:2]
+    verify = Verify(client, server, *shape(4096, 4), "--bidir", qps=4)
+    verify.go()
+    verify.more(4)
+    verify.finish()
+
+
+@test("control", "module: data, order, completions without a fault", MAIN,
+      SHIFT)
+def clean_protected(bed):
+    """Protected and never in need of it: no switch."""
+    verify = start(bed, *shape(4096, 4), "--bidir", qps=4)
+    counters = shift.Counters(bed)
+    verify.go()
+    verify.more(4)
+    verify.finish()
+    counters.still("faults", "switches", "failed", "swallowed", "illegal")

@@ -1,0 +1,469 @@
+// SPDX-License-Identifier: GPL-2.0
+/* The table of the state machine, row by row and as a whole. */
+#include "fsm.h"
+#include "ktap.h"
+
+#define ALL_GUARDS	0x3ffu
+#define FRESH		(SHIFT_G_JOINS | SHIFT_G_CURRENT)
+
+#define for_each_state(s)	for ((s) = 0; (s) < __SHIFT_ST_MAX; (s)++)
+#define for_each_event(e)	for ((e) = 0; (e) < __SHIFT_EV_MAX; (e)++)
+#define for_each_guards(g)	for ((g) = 0; (g) <= ALL_GUARDS; (g)++)
+
+static bool is_dead(int state)
+{
+	return state == SHIFT_ST_OFF || state == SHIFT_ST_FAIL ||
+	       state == SHIFT_ST_APP;
+}
+
+static bool is_message(int event)
+{
+	switch (event) {
+	case SHIFT_EV_RX_REQ:
+	case SHIFT_EV_RX_REQ_DRAIN:
+	case SHIFT_EV_RX_ACK:
+	case SHIFT_EV_RX_NACK:
+	case SHIFT_EV_RX_PROGRESS:
+	case SHIFT_EV_RX_UNKNOWN:
+	case SHIFT_EV_RX_READY:
+	case SHIFT_EV_RX_DRAINED:
+	case SHIFT_EV_RX_HOME_READY:
+	case SHIFT_EV_RX_APP_ERR:
+	case SHIFT_EV_RX_GONE:
+		return true;
+	default:
+		return false;
+	}
+}
+
+/* local steps that exist in some states only */
+static u32 states_of(int event)
+{
+	switch (event) {
+	case SHIFT_EV_FENCED:
+	case SHIFT_EV_UNFENCED:
+		return 1u << SHIFT_ST_FENCE;
+	case SHIFT_EV_LEDGER_EMPTY:
+		return 1u << SHIFT_ST_DRAIN | 1u << SHIFT_ST_SUNK;
+	case SHIFT_EV_PROVIDER_HOME:
+		return 1u << SHIFT_ST_HOME;
+	default:
+		return (1u << __SHIFT_ST_MAX) - 1;
+	}
+}
+
+static void rows_are_sane(struct ktap *t)
+{
+	const struct shift_rule *rules;
+	unsigned int n, i;
+
+	rules = shift_fsm_rules(&n);
+	EXPECT(t, n > 100);
+	for (i = 0; i < n; i++) {
+		EXPECT(t, rules[i].from && rules[i].from < 1u << __SHIFT_ST_MAX);
+		EXPECT(t, rules[i].event < __SHIFT_EV_MAX);
+		EXPECT(t, rules[i].action < __SHIFT_ACT_MAX);
+		EXPECT(t, rules[i].next < __SHIFT_ST_MAX);
+		EXPECT(t, !(rules[i].mask & ~ALL_GUARDS));
+		EXPECT(t, !(rules[i].want & ~rules[i].mask));
+	}
+}
+
+/* a row that can never match is a mistake in the order */
+static void no_row_is_hidden(struct ktap *t)
+{
+	const struct shift_rule *rules, *r;
+	static bool used[512];
+	unsigned int n, i;
+	int state, event;
+	u32 g;
+
+	rules = shift_fsm_rules(&n);
+	ASSERT(t, n <= ARRAY_SIZE(used));
+	memset(used, 0, sizeof(used));
+	for_each_state(state) {
+		for_each_event(event) {
+			for_each_guards(g) {
+				r = shift_fsm_find(state, event, g);
+				if (r)
+					used[r - rules] = true;
+			}
+		}
+		ktap_breathe();
+	}
+	/* the general row of a group may have every state taken by special ones */
+	for (i = 0; i < n; i++) {
+		bool whole = !rules[i].mask && !used[i];
+		int s, covered = 0;
+
+		if (used[i])
+			continue;
+		for_each_state(s) {
+			if (rules[i].from & (1u << s)) {
+				r = shift_fsm_find(s, rules[i].event, 0);
+				covered += r && r < &rules[i] && !r->mask;
+			}
+		}
+		if (!EXPECT(t, whole && covered))
+			ktap_print("    # row %u: %s\n", i,
+				   shift_event_name(rules[i].event));
+	}
+}
+
+static void every_event_has_its_states(struct ktap *t)
+{
+	int state, event;
+	u32 g;
+
+	for_each_state(state) {
+		for_each_event(event) {
+			bool legal = states_of(event) & (1u << state);
+
+			for_each_guards(g)
+				EXPECT(t, !!shift_fsm_find(state, event, g) == legal);
+		}
+		ktap_breathe();
+	}
+	EXPECT(t, !shift_fsm_find(__SHIFT_ST_MAX, SHIFT_EV_DEADLINE, 0));
+	EXPECT(t, !shift_fsm_find(SHIFT_ST_RUN, __SHIFT_EV_MAX, 0));
+}
+
+/* properties that the protocol owes its correctness to */
+static void no_rule_breaks_the_protocol(struct ktap *t)
+{
+	const struct shift_rule *r;
+	int state, event;
+	u32 g;
+
+	for_each_state(state) for_each_event(event) for_each_guards(g) {
+		bool moves;
+
+		r = shift_fsm_find(state, event, g);
+		if (!r)
+			continue;
+		moves = r->next != state;
+
+		/* the end of an incarnation is final */
+		if (state == SHIFT_ST_FAIL || state == SHIFT_ST_APP)
+			EXPECT(t, !moves);
+		if (state == SHIFT_ST_OFF)
+			EXPECT(t, !moves || event == SHIFT_EV_PAIRED);
+		/* nothing is called off once an error was seen or a QP fenced */
+		if (r->action == SHIFT_ACT_UNGATE || r->action == SHIFT_ACT_UNPROTECT)
+			EXPECT(t, g & SHIFT_G_HEALTHY);
+		/* consent before fence: by a message of the switch */
+		if (r->action == SHIFT_ACT_JOIN)
+			EXPECT(t, r->next == SHIFT_ST_FENCE &&
+				  ((g & FRESH) || (state == SHIFT_ST_SUNK &&
+						   (g & SHIFT_G_PEER_DRAINED))));
+		if (moves && r->next == SHIFT_ST_FENCE)
+			EXPECT(t, r->action == SHIFT_ACT_JOIN);
+		/* agreement needs both fences: no way round FENCE and AGREE */
+		if (moves && r->next == SHIFT_ST_AGREE)
+			EXPECT(t, state == SHIFT_ST_FENCE &&
+				  r->action == SHIFT_ACT_PROGRESS);
+		if (moves && r->next == SHIFT_ST_SYNC)
+			EXPECT(t, state == SHIFT_ST_AGREE &&
+				  r->action == SHIFT_ACT_READY &&
+				  (g & SHIFT_G_CURRENT));
+		if (r->action == SHIFT_ACT_REPLAY)
+			EXPECT(t, state == SHIFT_ST_SYNC &&
+				  r->next == SHIFT_ST_RUN &&
+				  (g & SHIFT_G_CURRENT) && !(g & SHIFT_G_TO_DEFAULT));
+		if (r->action == SHIFT_ACT_RETURN)
+			EXPECT(t, state == SHIFT_ST_HOME &&
+				  r->next == SHIFT_ST_RUN && (g & SHIFT_G_HOME_BOTH));
+		/* who waits for progress that nobody knows says so */
+		if (event == SHIFT_EV_RX_UNKNOWN && r->action == SHIFT_ACT_READY)
+			EXPECT(t, g & (SHIFT_G_PAPER | SHIFT_G_IDLE));
+		/* FAIL, APP and ASKED come with their action */
+		if (moves && r->next == SHIFT_ST_FAIL)
+			EXPECT(t, r->action == SHIFT_ACT_FAIL);
+		if (moves && r->next == SHIFT_ST_APP)
+			EXPECT(t, r->action == SHIFT_ACT_APP &&
+				  event == SHIFT_EV_APP_ERROR);
+		if (r->action == SHIFT_ACT_ASK)
+			EXPECT(t, r->next == SHIFT_ST_ASKED && (g & SHIFT_G_USABLE));
+		/* an old message moves nothing, but the peer's end is its end */
+		if (is_message(event) && !(g & FRESH) &&
+		    event != SHIFT_EV_RX_GONE && event != SHIFT_EV_RX_APP_ERR)
+			EXPECT(t, !moves && (r->action == SHIFT_ACT_NONE ||
+					     r->action == SHIFT_ACT_NACK));
+		/* what is kept was meant for a later state of this switch */
+		if (r->action == SHIFT_ACT_KEEP)
+			EXPECT(t, !moves && (g & SHIFT_G_CURRENT) && is_message(event));
+		/* an application's own error is never held up */
+		if (event == SHIFT_EV_APP_ERROR)
+			EXPECT(t, is_dead(state) ? !moves : r->next == SHIFT_ST_APP);
+	}
+}
+
+/* without any message, time alone leads out of every state */
+static void every_state_has_a_way_out(struct ktap *t)
+{
+	const struct shift_rule *r;
+	int start, state, i;
+	u32 g;
+
+	for_each_state(start) {
+		if (is_dead(start) || start == SHIFT_ST_RUN)
+			continue;
+		EXPECT(t, shift_fsm_deadline_ms(start) > 0);
+		for (g = 0; g < 4; g++) {	/* HEALTHY, USABLE */
+			state = start;
+			for (i = 0; i < 6 && state != SHIFT_ST_RUN &&
+			     !is_dead(state); i++) {
+				u32 now = g;
+
+				/* paths to ask for come to an end */
+				if (i > 2)
+					now &= ~SHIFT_G_USABLE;
+				r = shift_fsm_find(state, SHIFT_EV_DEADLINE, now);
+				ASSERT(t, r);
+				state = r->next;
+			}
+			if (g & SHIFT_G_HEALTHY)
+				EXPECT(t, state == SHIFT_ST_RUN ||
+					  state == SHIFT_ST_FAIL);
+			else
+				EXPECT_EQ(t, state, SHIFT_ST_FAIL);
+		}
+	}
+	/* an errored QP does not stay in RUN for ever */
+	r = shift_fsm_find(SHIFT_ST_RUN, SHIFT_EV_DEADLINE, 0);
+	ASSERT(t, r);
+	EXPECT_EQ(t, r->next, SHIFT_ST_FAIL);
+}
+
+/* the send side table, line by line */
+static const struct {
+	u8 state, event;
+	u16 guards;
+	u8 action, next;
+} lines[] = {
+#define L(s, e, g, a, n) \
+	{ SHIFT_ST_##s, SHIFT_EV_##e, g, SHIFT_ACT_##a, SHIFT_ST_##n }
+#define H	SHIFT_G_HEALTHY
+#define U	SHIFT_G_USABLE
+#define J	SHIFT_G_JOINS
+#define C	SHIFT_G_CURRENT
+#define HOMEWARD	SHIFT_G_TO_DEFAULT
+	L(OFF, PAIRED, 0, PROTECT, RUN),
+	L(RUN, UNPAIRED, H, UNPROTECT, OFF),
+	L(RUN, UNPAIRED, 0, FAIL, FAIL),
+	/* joins */
+	L(RUN, RX_REQ, H | J, JOIN, FENCE),
+	L(ASKED, RX_REQ, J, JOIN, FENCE),
+	L(FENCE, RX_REQ, J, JOIN, FENCE),
+	L(AGREE, RX_REQ, J, JOIN, FENCE),
+	L(SYNC, RX_REQ, J, JOIN, FENCE),
+	L(DRAIN, RX_REQ, H | J, JOIN, FENCE),
+	L(SUNK, RX_REQ, H | J, JOIN, FENCE),
+	L(HOME, RX_REQ, J, JOIN, FENCE),
+	L(RUN, RX_ACK, H | J, JOIN, FENCE),	/* late: we had called it off */
+	L(RUN, RX_PROGRESS, H | J, JOIN, FENCE),
+	L(RUN, RX_UNKNOWN, H | J, JOIN, FENCE),
+	L(SYNC, RX_PROGRESS, J, JOIN, FENCE),
+	L(SUNK, RX_PROGRESS, H | J, JOIN, FENCE),
+	L(HOME, RX_ACK, J, JOIN, FENCE),
+	/* refusals */
+	L(OFF, RX_REQ, J | U, NACK, OFF),
+	L(FAIL, RX_REQ, J, NACK, FAIL),
+	L(APP, RX_REQ, J, NACK, APP),
+	L(RUN, RX_REQ, H, NACK, RUN),
+	L(ASKED, RX_REQ, H, NACK, ASKED),
+	L(HOME, RX_REQ, 0, NACK, HOME),
+	/* RUN */
+	L(RUN, FAULT, H | U, ASK, ASKED),
+	L(RUN, FAULT, U, ASK, ASKED),
+	L(RUN, FAULT, H, NONE, RUN),
+	L(RUN, FAULT, 0, NONE, RUN),
+	L(RUN, DEADLINE, H, NONE, RUN),
+	L(RUN, DEADLINE, U, ASK, ASKED),
+	L(RUN, DEADLINE, 0, FAIL, FAIL),
+	L(RUN, MOVE, H, DRAIN, DRAIN),
+	L(RUN, MOVE, 0, NONE, RUN),
+	L(RUN, RX_REQ_DRAIN, H | J, DRAIN, DRAIN),
+	L(RUN, RX_REQ_DRAIN, J, NACK, RUN),
+	L(RUN, RX_READY, H | C, NONE, RUN),
+	L(RUN, RX_GONE, H, UNPROTECT, OFF),
+	L(RUN, RX_GONE, 0, FAIL, FAIL),
+	/* ASKED */
+	L(ASKED, RX_ACK, C, JOIN, FENCE),
+	L(ASKED, RX_ACK, 0, NONE, ASKED),
+	L(ASKED, RX_NACK, C | H, UNGATE, RUN),
+	L(ASKED, RX_NACK, C | H | SHIFT_G_NACK_GONE, UNGATE, RUN),
+	L(ASKED, RX_NACK, C | SHIFT_G_NACK_GONE, FAIL, FAIL),
+	L(ASKED, RX_NACK, C, NONE, ASKED),
+	L(ASKED, RX_NACK, H, NONE, ASKED),
+	L(ASKED, DEADLINE, H | U, UNGATE, RUN),
+	L(ASKED, DEADLINE, U, ASK, ASKED),
+	L(ASKED, DEADLINE, 0, FAIL, FAIL),
+	L(ASKED, RX_PROGRESS, C, KEEP, ASKED),
+	L(ASKED, RX_READY, C, KEEP, ASKED),
+	L(ASKED, FAULT, U, NONE, ASKED),
+	L(ASKED, RX_REQ_DRAIN, J | H, NACK, ASKED),	/* fault beats operator */
+	L(ASKED, RX_GONE, 0, FAIL, FAIL),
+	/* FENCE */
+	L(FENCE, FENCED, 0, PROGRESS, AGREE),
+	L(FENCE, UNFENCED, 0, PROGRESS, AGREE),
+	L(FENCE, DEADLINE, 0, PROGRESS, AGREE),
+	L(FENCE, RX_PROGRESS, C, KEEP, FENCE),
+	L(FENCE, RX_READY, C, KEEP, FENCE),
+	L(FENCE, RX_PROGRESS, 0, NONE, FENCE),
+	/* AGREE */
+	L(AGREE, RX_PROGRESS, C, READY, SYNC),
+	L(AGREE, RX_PROGRESS, 0, NONE, AGREE),
+	L(AGREE, RX_UNKNOWN, C, FAIL, FAIL),
+	L(AGREE, RX_UNKNOWN, C | SHIFT_G_PAPER, READY, SYNC),
+	L(AGREE, RX_UNKNOWN, C | SHIFT_G_IDLE, READY, SYNC),
+	L(AGREE, RX_REQ, C, REACK, AGREE),
+	L(AGREE, RX_ACK, C, REACK, AGREE),
+	L(AGREE, RX_READY, C, KEEP, AGREE),
+	L(AGREE, RX_APP_ERR, C, FAIL, FAIL),
+	L(AGREE, RX_GONE, 0, FAIL, FAIL),
+	L(AGREE, DEADLINE, U, ASK, ASKED),
+	L(AGREE, DEADLINE, 0, FAIL, FAIL),
+	/* SYNC */
+	L(SYNC, RX_READY, C, REPLAY, RUN),
+	L(SYNC, RX_READY, C | HOMEWARD, HOME, HOME),
+	L(SYNC, RX_READY, 0, NONE, SYNC),
+	L(SYNC, RX_REQ, C, REACK, SYNC),
+	L(SYNC, RX_PROGRESS, C, REACK, SYNC),
+	L(RUN, RX_PROGRESS, H | C, REACK, RUN),
+	L(SYNC, RX_HOME_READY, C | HOMEWARD, KEEP, SYNC),
+	L(SYNC, RX_GONE, 0, FAIL, FAIL),
+	L(SYNC, DEADLINE, U, ASK, ASKED),
+	L(SYNC, DEADLINE, 0, FAIL, FAIL),
+	/* DRAIN */
+	L(DRAIN, LEDGER_EMPTY, H, DRAINED, SUNK),
+	L(DRAIN, LEDGER_EMPTY, 0, NONE, DRAIN),
+	L(DRAIN, RX_DRAINED, H | C, NOTE_DRAINED, DRAIN),
+	L(DRAIN, RX_REQ_DRAIN, H | J, DRAIN, DRAIN),
+	L(DRAIN, RX_NACK, H | C, UNGATE, RUN),
+	L(DRAIN, FAULT, H | U, ASK, ASKED),
+	L(DRAIN, FAULT, H, NONE, DRAIN),
+	L(DRAIN, DEADLINE, H | U, UNGATE, RUN),
+	L(DRAIN, DEADLINE, U, ASK, ASKED),
+	L(DRAIN, DEADLINE, 0, FAIL, FAIL),
+	/* SUNK */
+	L(SUNK, RX_REQ_DRAIN, H | J, DRAIN, DRAIN),
+	L(SUNK, RX_HOME_READY, H | C, NOTE_HOME, SUNK),
+	L(SUNK, RX_DRAINED, H | C, NOTE_DRAINED, SUNK),
+	L(SUNK, RX_DRAINED, H | C | HOMEWARD | SHIFT_G_PEER_DRAINED, HOME, HOME),
+	L(SUNK, RX_DRAINED, H | C | SHIFT_G_PEER_DRAINED, JOIN, FENCE),
+	L(SUNK, LEDGER_EMPTY, H | C | HOMEWARD | SHIFT_G_PEER_DRAINED, HOME, HOME),
+	L(SUNK, DEADLINE, H | U, ASK, ASKED),
+	L(SUNK, DEADLINE, H, UNGATE, RUN),
+	L(SUNK, DEADLINE, 0, FAIL, FAIL),
+	L(SUNK, RX_GONE, H, FAIL, FAIL),
+	/* HOME */
+	L(HOME, PROVIDER_HOME, 0, NOTE_HOME, HOME),
+	L(HOME, PROVIDER_HOME, SHIFT_G_HOME_BOTH, RETURN, RUN),
+	L(HOME, RX_HOME_READY, C, NOTE_HOME, HOME),
+	L(HOME, RX_HOME_READY, C | SHIFT_G_HOME_BOTH, RETURN, RUN),
+	L(HOME, RX_HOME_READY, SHIFT_G_HOME_BOTH, NONE, HOME),
+	L(HOME, DEADLINE, U, ASK, ASKED),
+	L(HOME, DEADLINE, 0, FAIL, FAIL),
+	L(HOME, RX_APP_ERR, 0, FAIL, FAIL),
+	/* ends */
+	L(RUN, APP_ERROR, H, APP, APP),
+	L(FENCE, APP_ERROR, 0, APP, APP),
+	L(OFF, APP_ERROR, 0, NONE, OFF),
+	L(FAIL, APP_ERROR, 0, NONE, FAIL),
+	L(APP, APP_ERROR, 0, NONE, APP),
+	L(FAIL, PAIRED, H | U, NONE, FAIL),
+};
+
+static void the_table_says_what_the_protocol_says(struct ktap *t)
+{
+	const struct shift_rule *r;
+	unsigned int i;
+
+	for (i = 0; i < ARRAY_SIZE(lines); i++) {
+		r = shift_fsm_find(lines[i].state, lines[i].event,
+				   lines[i].guards);
+		if (EXPECT(t, r && r->action == lines[i].action &&
+			      r->next == lines[i].next))
+			continue;
+		ktap_print("    # %s + %s [%#x]: %s > %s\n",
+			   shift_state_name(lines[i].state),
+			   shift_event_name(lines[i].event), lines[i].guards,
+			   r ? shift_action_name(r->action) : "none",
+			   r ? shift_state_name(r->next) : "none");
+	}
+}
+
+static void deadlines(struct ktap *t)
+{
+	static const u16 want[__SHIFT_ST_MAX] = {
+		[SHIFT_ST_ASKED] = 300,
+		[SHIFT_ST_FENCE] = 2000,
+		[SHIFT_ST_AGREE] = 1000,
+		[SHIFT_ST_SYNC] = 1000,
+		[SHIFT_ST_DRAIN] = 1000,
+		[SHIFT_ST_SUNK] = 100,
+		[SHIFT_ST_HOME] = 100,
+	};
+	int state;
+
+	for_each_state(state)
+		EXPECT_EQ(t, shift_fsm_deadline_ms(state), want[state]);
+	EXPECT_EQ(t, shift_fsm_deadline_ms(__SHIFT_ST_MAX), 0);
+}
+
+static void names(struct ktap *t)
+{
+	int i, j;
+
+	for_each_state(i) {
+		EXPECT(t, shift_state_name(i)[0] != '?');
+		for (j = 0; j < i; j++)
+			EXPECT(t, strcmp(shift_state_name(i), shift_state_name(j)));
+	}
+	for_each_event(i)
+		EXPECT(t, shift_event_name(i)[0] != '?');
+	for (i = 0; i < __SHIFT_ACT_MAX; i++)
+		EXPECT(t, shift_action_name(i)[0] != '?');
+	EXPECT(t, !strcmp(shift_state_name(__SHIFT_ST_MAX), "?"));
+	EXPECT(t, !strcmp(shift_event_name(__SHIFT_EV_MAX), "?"));
+	EXPECT(t, !strcmp(shift_action_name(__SHIFT_ACT_MAX), "?"));
+	EXPECT(t, !strcmp(shift_state_name((enum shift_state)-1), "?"));
+}
+
+static void epochs(struct ktap *t)
+{
+	struct rnd r = { .state = 1 };
+	int i;
+
+	EXPECT_EQ(t, shift_epoch_next(0, true), 1);
+	EXPECT_EQ(t, shift_epoch_next(0, false), 2);
+	EXPECT_EQ(t, shift_epoch_next(1, true), 3);
+	EXPECT_EQ(t, shift_epoch_next(1, false), 2);
+	EXPECT_EQ(t, shift_epoch_next(0xfffffffeu, true), 0xffffffffu);
+	EXPECT_EQ(t, shift_epoch_next(0xfffffffeu, false), 0);
+	EXPECT_EQ(t, shift_epoch_next(0xffffffffu, true), 0);
+	EXPECT_EQ(t, shift_epoch_next(0xffffffffu, false), 0);
+	for (i = 0; i < 1000; i++) {
+		u32 highest = rnd32(&r) >> 1;
+		u32 odd = shift_epoch_next(highest, true);
+		u32 even = shift_epoch_next(highest, false);
+
+		EXPECT(t, odd > highest && odd - highest <= 2 && (odd & 1));
+		EXPECT(t, even > highest && even - highest <= 2 && !(even & 1));
+	}
+}
+
+static const struct ktap_case cases[] = {
+	KTAP_CASE(rows_are_sane),
+	KTAP_CASE(no_row_is_hidden),
+	KTAP_CASE(every_event_has_its_states),
+	KTAP_CASE(no_rule_breaks_the_protocol),
+	KTAP_CASE(every_state_has_a_way_out),
+	KTAP_CASE(the_table_says_what_the_protocol_says),
+	KTAP_CASE(deadlines),
+	KTAP_CASE(names),
+	KTAP_CASE(epochs),
+};
+
+KTAP_SUITE(fsm, cases);

@@ -1,0 +1,301 @@
+// SPDX-License-Identifier: GPL-2.0
+/* The ledger against a model that is too simple to be wrong. */
+#include "ledger.h"
+#include "ktap.h"
+
+#define SLOTS	16
+#define SLOT	8
+#define MODEL	4096	/* operations per round at most */
+
+static struct shift_entry entries[SLOTS];
+static u8 raw[SLOTS * SLOT];
+static struct shift_ledger l;
+
+static void fresh(u32 index)
+{
+	memset(entries, 0xff, sizeof(entries));
+	shift_ledger_init(&l, entries, raw, SLOTS, SLOT);
+	shift_ledger_start(&l, index);
+}
+
+static void empty_and_full(struct ktap *t)
+{
+	u64 seq;
+	int i;
+
+	fresh(13);
+	EXPECT_EQ(t, shift_ledger_count(&l), 0);
+	EXPECT_EQ(t, shift_ledger_slot(&l, l.head), 13);
+	EXPECT(t, !shift_ledger_next(&l, &seq));
+	EXPECT(t, !shift_ledger_pop(&l, &seq));
+	EXPECT_EQ(t, shift_ledger_progress(&l, 0), 0);
+	EXPECT_EQ(t, shift_ledger_progress(&l, 1), -ERANGE);
+	EXPECT_EQ(t, shift_ledger_seen(&l, 0), 0);
+	EXPECT_EQ(t, shift_ledger_seen(&l, 1), -ERANGE);
+	EXPECT_EQ(t, shift_ledger_executed(&l, 13), -EINVAL);
+	shift_ledger_sent(&l, 13, 1);
+	EXPECT_EQ(t, l.post, 13);
+
+	for (i = 0; i < SLOTS - 1; i++)
+		EXPECT_EQ(t, shift_ledger_append(&l, 1, 0), 0);
+	EXPECT_EQ(t, shift_ledger_append(&l, 1, 0), -ENOSPC);
+	EXPECT_EQ(t, shift_ledger_count(&l), SLOTS - 1);
+	EXPECT(t, shift_ledger_raw(&l, 13) == raw + 13 * SLOT);
+	EXPECT(t, shift_ledger_raw(&l, 16) == raw);
+
+	shift_ledger_start(&l, SLOTS + 3);	/* a mask is applied */
+	EXPECT_EQ(t, l.head, 3);
+}
+
+static void local_operations_follow_their_successors(struct ktap *t)
+{
+	u64 seq;
+
+	fresh(0);
+	shift_ledger_append(&l, 0, 0);	/* 0: local */
+	shift_ledger_append(&l, 2, 0);	/* 1 */
+	shift_ledger_append(&l, 0, 0);	/* 2: local */
+	shift_ledger_append(&l, 0, 0);	/* 3: local */
+	shift_ledger_append(&l, 3, 0);	/* 4 */
+
+	EXPECT_EQ(t, shift_ledger_progress(&l, 0), 0);
+	EXPECT(t, !shift_ledger_pop(&l, &seq));
+	EXPECT_EQ(t, shift_ledger_progress(&l, 1), 0);
+	EXPECT_EQ(t, entries[0].state, SHIFT_ENTRY_EXECUTED);
+	EXPECT_EQ(t, entries[1].state, SHIFT_ENTRY_OUT);
+	EXPECT_EQ(t, entries[1].done, 1);
+	EXPECT_EQ(t, shift_ledger_progress(&l, 2), 0);
+	EXPECT_EQ(t, entries[1].state, SHIFT_ENTRY_EXECUTED);
+	EXPECT_EQ(t, entries[2].state, SHIFT_ENTRY_OUT);	/* nobody knows */
+	EXPECT_EQ(t, shift_ledger_progress(&l, 4), 0);
+	EXPECT_EQ(t, entries[3].state, SHIFT_ENTRY_EXECUTED);
+	EXPECT_EQ(t, entries[4].done, 2);
+	EXPECT_EQ(t, shift_ledger_progress(&l, 3), 0);		/* older news */
+	EXPECT_EQ(t, entries[4].done, 2);
+	EXPECT_EQ(t, shift_ledger_progress(&l, 6), -ERANGE);
+	EXPECT_EQ(t, entries[4].state, SHIFT_ENTRY_OUT);
+	EXPECT_EQ(t, shift_ledger_progress(&l, 5), 0);
+	EXPECT_EQ(t, entries[4].state, SHIFT_ENTRY_EXECUTED);
+	EXPECT(t, !shift_ledger_next(&l, &seq));
+}
+
+/* packets of all entries may pass 32 bits */
+static void progress_in_64_bits(struct ktap *t)
+{
+	int i;
+
+	fresh(0);
+	for (i = 0; i < 4; i++)
+		shift_ledger_append(&l, 0x80000000u, 0);
+	EXPECT_EQ(t, shift_ledger_progress(&l, 0x180000001ull), 0);
+	EXPECT_EQ(t, entries[2].state, SHIFT_ENTRY_EXECUTED);
+	EXPECT_EQ(t, entries[3].done, 1);
+	EXPECT_EQ(t, shift_ledger_progress(&l, 0x200000001ull), -ERANGE);
+}
+
+/* the model: every operation ever, no ring, no positions but two counters */
+static struct {
+	u8 state, flags, path;
+	bool seen;
+	u32 packets, done;
+} op[MODEL];
+static u32 first, last;		/* outstanding: [first, last) */
+
+static bool posted_before(u32 n)	/* nothing OUT in front of it */
+{
+	u32 i;
+
+	for (i = first; i < n; i++)
+		if (op[i].state == SHIFT_ENTRY_OUT)
+			return false;
+	return true;
+}
+
+static void model_progress(struct ktap *t, struct rnd *r, u64 base)
+{
+	u64 total = 0, want, left;
+	u32 i, j;
+
+	(void)base;
+	for (i = first; i < last; i++)
+		total += op[i].packets;
+	want = rnd_one_in(r, 8) ? total + 1 + rnd_below(r, 3) :
+				  rnd_below(r, (u32)total + 1);
+	EXPECT_EQ(t, shift_ledger_progress(&l, want), want > total ? -ERANGE : 0);
+	if (want > total)
+		return;
+
+	left = want;
+	for (i = first; i < last; i++) {
+		u64 later = 0;
+
+		/* executed if all its packets are, and one behind it if it has none */
+		if (op[i].packets) {
+			if (left >= op[i].packets) {
+				op[i].state = SHIFT_ENTRY_EXECUTED;
+				op[i].done = op[i].packets;
+				left -= op[i].packets;
+			} else {
+				if (op[i].done < left)
+					op[i].done = (u32)left;
+				left = 0;
+			}
+			continue;
+		}
+		for (j = i + 1; j < last; j++)
+			later += op[j].packets;
+		if (left && later)
+			op[i].state = SHIFT_ENTRY_EXECUTED;
+	}
+}
+
+static void model_seen(struct ktap *t, struct rnd *r)
+{
+	u32 signaled = 0, n, i;
+
+	for (i = first; i < last; i++)
+		signaled += !(op[i].flags & SHIFT_ENTRY_SILENT);
+	n = rnd_below(r, signaled + 2);
+	EXPECT_EQ(t, shift_ledger_seen(&l, n), n > signaled ? -ERANGE : 0);
+	if (n > signaled)
+		return;
+	for (i = first; n; i++) {
+		op[i].state = SHIFT_ENTRY_EXECUTED;
+		op[i].done = op[i].packets;
+		op[i].seen = true;
+		n -= !(op[i].flags & SHIFT_ENTRY_SILENT);
+	}
+}
+
+static void model_post(struct ktap *t, struct rnd *r, u64 base)
+{
+	u64 seq = 0;
+	u32 n, want;
+
+	for (want = first; want < last; want++)
+		if (op[want].state == SHIFT_ENTRY_OUT)
+			break;
+	if (!EXPECT_EQ(t, shift_ledger_next(&l, &seq), want < last) || want == last)
+		return;
+	n = (u32)(seq - base);
+	EXPECT_EQ(t, n, want);
+	if (rnd_one_in(r, 10))
+		return;			/* the post failed: it stays next */
+	op[n].path = (u8)rnd_below(r, 3);
+	shift_ledger_sent(&l, seq, op[n].path);
+	op[n].state = SHIFT_ENTRY_SENT;
+	/* out of turn: refused */
+	shift_ledger_sent(&l, seq, 9);
+	shift_ledger_sent(&l, seq + 7, 9);
+}
+
+static void compare(struct ktap *t, u64 base)
+{
+	u32 i;
+
+	EXPECT(t, l.tail == base + first && l.head == base + last);
+	EXPECT(t, l.tail <= l.post && l.post <= l.head);
+	EXPECT(t, l.head - l.tail <= SLOTS - 1);
+	for (i = first; i < last; i++) {
+		const struct shift_entry *e = shift_ledger_at(&l, base + i);
+		bool done = op[i].state == SHIFT_ENTRY_EXECUTED;
+
+		EXPECT(t, e->state == op[i].state);
+		EXPECT(t, e->packets == op[i].packets && e->done == op[i].done);
+		EXPECT(t, !!(e->flags & SHIFT_ENTRY_SEEN) == op[i].seen);
+		EXPECT(t, (e->flags & ~SHIFT_ENTRY_SEEN) == op[i].flags);
+		EXPECT(t, op[i].state != SHIFT_ENTRY_SENT || e->path == op[i].path);
+		EXPECT(t, base + i < l.post ? op[i].state != SHIFT_ENTRY_OUT :
+					      op[i].state != SHIFT_ENTRY_SENT);
+		EXPECT(t, !done || e->done == e->packets);
+		if (base + i < l.post)
+			EXPECT(t, posted_before(i));
+	}
+}
+
+static void against_the_model(struct ktap *t)
+{
+	struct rnd r = { .state = 4 };
+	int round, step;
+	u64 base, seq;
+	u32 n;
+
+	for (round = 0; round < 200; round++) {
+		base = rnd_below(&r, SLOTS);
+		fresh((u32)base);
+		memset(op, 0, sizeof(op));
+		first = last = 0;
+
+		for (step = 0; step < 400 && last < MODEL; step++) {
+			switch (rnd_below(&r, 12)) {
+			case 0: case 1: case 2:
+				n = rnd_one_in(&r, 4) ? 0 : rnd_below(&r, 5);
+				op[last].packets = n;
+				op[last].flags = (u8)rnd_below(&r, 2);
+				op[last].done = 0;
+				op[last].state = SHIFT_ENTRY_OUT;
+				op[last].seen = false;
+				if (last - first == SLOTS - 1) {
+					EXPECT_EQ(t, shift_ledger_append(&l, n, 0),
+						  -ENOSPC);
+					break;
+				}
+				EXPECT_EQ(t, shift_ledger_append(&l, n,
+							op[last].flags), 0);
+				last++;
+				break;
+			case 3: case 4: case 5:
+				model_post(t, &r, base);
+				break;
+			case 6: case 7:		/* any number, outstanding or not */
+				n = first + rnd_below(&r, SLOTS + 2);
+				if (n >= last || op[n].state != SHIFT_ENTRY_SENT) {
+					EXPECT_EQ(t, shift_ledger_executed(&l, base + n),
+						  -EINVAL);
+					break;
+				}
+				EXPECT_EQ(t, shift_ledger_executed(&l, base + n), 0);
+				op[n].state = SHIFT_ENTRY_EXECUTED;
+				op[n].done = op[n].packets;
+				break;
+			case 8: case 9:
+				if (first < last &&
+				    op[first].state == SHIFT_ENTRY_EXECUTED) {
+					EXPECT(t, shift_ledger_pop(&l, &seq) &&
+						  seq == base + first);
+					first++;
+				} else {
+					EXPECT(t, !shift_ledger_pop(&l, &seq));
+				}
+				break;
+			case 10:
+				if (rnd_one_in(&r, 3))
+					model_progress(t, &r, base);
+				else if (rnd_one_in(&r, 3))
+					model_seen(t, &r);
+				break;
+			case 11:
+				if (!rnd_one_in(&r, 4))
+					break;
+				shift_ledger_rewind(&l);
+				for (n = first; n < last; n++)
+					if (op[n].state == SHIFT_ENTRY_SENT)
+						op[n].state = SHIFT_ENTRY_OUT;
+				break;
+			}
+			compare(t, base);
+			if (t->failed)
+				return;
+		}
+		ktap_breathe();
+	}
+}
+
+static const struct ktap_case cases[] = {
+	KTAP_CASE(empty_and_full),
+	KTAP_CASE(local_operations_follow_their_successors),
+	KTAP_CASE(progress_in_64_bits),
+	KTAP_CASE(against_the_model),
+};
+
+KTAP_SUITE(ledger, cases);
