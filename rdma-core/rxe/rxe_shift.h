@@ -64,10 +64,20 @@ static inline bool rxe_shift_gated(const struct rxe_shift_qp *shift)
 	return unlikely(rxe_side_load(&shift->flag, memory_order_relaxed));
 }
 
-/* Must hold cq->lock */
+/*
+ * Must hold cq->lock. Looked at only when the CQ ring is empty or at its first
+ * slot: that is often enough, as whatever lies in it goes first anyway.
+ */
 static inline bool rxe_shift_flagged(const struct rxe_shift_cq *shift)
 {
 	return unlikely(rxe_side_load(&shift->flag, memory_order_relaxed));
+}
+
+/* A completion that is an error, or in the first slot: not for the fast path */
+static inline bool rxe_shift_special(const struct rxe_queue_buf *q, const void *wc)
+{
+	return unlikely((((const struct ib_uverbs_wc *)wc)->status != 0) |
+			(wc == (const void *)q->data));
 }
 
 /*

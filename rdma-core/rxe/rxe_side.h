@@ -29,6 +29,7 @@ struct rxe_side {
 	uint32_t		mask;		/* entries - 1 */
 	uint32_t		batch_end;	/* == consumer: no batch */
 	uint32_t		cq_ahead;	/* still to go before the batch */
+	uint32_t		cq_seen;	/* CQ consumer after the last pick */
 };
 
 enum rxe_side_pick {
@@ -88,8 +89,7 @@ static inline bool rxe_side_attach(struct rxe_side *side,
  * @cq_mask: the CQ ring's index mask
  *
  * The caller must consume what is picked before it asks again.  It may also
- * consume from the CQ ring without asking: that delays a batch, by no more than
- * the CQ ring's size.
+ * consume from the CQ ring without asking, if it asks at least once a lap.
  */
 static inline enum rxe_side_pick rxe_side_pick(struct rxe_side *side,
 					       const uint32_t *cq_prod,
@@ -99,6 +99,7 @@ static inline enum rxe_side_pick rxe_side_pick(struct rxe_side *side,
 	struct shift_abi_side *ring = side->ring;
 	uint32_t side_prod;
 	uint32_t prod;
+	uint32_t gone;
 
 	if (ring && side->batch_end == ring->consumer) {
 		side_prod = rxe_side_load(&ring->producer,
@@ -108,8 +109,13 @@ static inline enum rxe_side_pick rxe_side_pick(struct rxe_side *side,
 			prod = rxe_side_load(cq_prod, memory_order_acquire);
 			side->batch_end = side_prod;
 			side->cq_ahead = (prod - cq_cons) & cq_mask;
+			side->cq_seen = cq_cons;
 		}
 	}
+
+	gone = (cq_cons - side->cq_seen) & cq_mask;
+	side->cq_ahead -= gone < side->cq_ahead ? gone : side->cq_ahead;
+	side->cq_seen = cq_cons;
 
 	prod = rxe_side_load(cq_prod, memory_order_acquire);
 
@@ -122,6 +128,7 @@ static inline enum rxe_side_pick rxe_side_pick(struct rxe_side *side,
 	}
 
 	side->cq_ahead--;
+	side->cq_seen = (cq_cons + 1) & cq_mask;
 	return RXE_PICK_CQ;
 }
 

@@ -225,6 +225,38 @@ static void test_fast_path_behind(void)
 	cq_exit(&cq);
 }
 
+/*
+ * As the provider does it: asks only when the ring is empty or at its first slot.
+ * On a CQ that is never empty a side entry waits for a lap, in its order.
+ */
+static void test_fast_path_laps(void)
+{
+	uint64_t id, last = 0, next = 1;
+	int ahead, polls;
+	struct cq cq;
+
+	for (ahead = 1; ahead < CQ_SIZE; ahead++) {
+		cq_init(&cq, 5, 0);
+		last = 0;
+		next = 1;
+		while (next <= (uint64_t)ahead)
+			put_cq(&cq, next++);
+		put_side(&cq, 1000);
+		for (polls = 0; polls < 4 * CQ_SIZE; polls++) {
+			id = cq.cons && cq.cons != cq.prod ? take_cq(&cq) : get(&cq);
+			if (id == 1000)
+				break;
+			CHECK(id == last + 1);
+			last = id;
+			put_cq(&cq, next++);	/* never empty */
+		}
+		CHECK(id == 1000);
+		CHECK(last >= (uint64_t)ahead);
+		CHECK(polls <= 2 * CQ_SIZE);
+		cq_exit(&cq);
+	}
+}
+
 static void test_settle(void)
 {
 	struct cq cq;
@@ -377,13 +409,14 @@ static void run(const char *name, void (*fn)(void))
 
 int main(void)
 {
-	printf("KTAP version 1\n1..9\n");
+	printf("KTAP version 1\n1..10\n");
 	run("side_ring_attach", test_attach);
 	run("side_ring_none", test_no_ring);
 	run("side_ring_alone", test_side_only);
 	run("side_ring_older_cqes_first", test_older_first);
 	run("side_ring_not_starved", test_no_starvation);
 	run("side_ring_fast_path_behind", test_fast_path_behind);
+	run("side_ring_fast_path_laps", test_fast_path_laps);
 	run("side_ring_flag", test_settle);
 	run("side_ring_random", test_random);
 	run("side_ring_threads", test_threads);
