@@ -23,9 +23,10 @@
  * @depth: WRs that may be outstanding.
  * @inflight: WRs that are; ledger_lock.
  * @next_done: ledger sequence of the next completion; ledger_lock.
- * @armed: at RTS for the epoch at hand.
+ * @armed: at RTS for the epoch at hand; ledger_lock.
+ * @open: work may be posted: both sides are ready; ledger_lock.
  * @error: first error status since it was armed.
- * @wr: scratch for posting, under sqp->lock.
+ * @wr: scratch for posting; ledger_lock.
  * @sge: the same.
  */
 struct shift_backup {
@@ -36,7 +37,7 @@ struct shift_backup {
 	u32 depth;
 	u32 inflight;
 	u64 next_done;
-	bool armed;
+	bool armed, open;
 	u32 error;
 	struct shift_wr wr;
 	struct ib_sge sge[SHIFT_WR_MAX_SGE];
@@ -71,12 +72,12 @@ bool shift_backup_busy(const struct shift_qp *sqp)
 	return sqp->backup && READ_ONCE(sqp->backup->inflight);
 }
 
-/* Completion workqueue. */
+/* Softirq.  The QP's work item is woken only if it has something to do. */
 static void backup_done(struct ib_cq *cq, struct ib_wc *wc)
 {
 	struct shift_backup *b = container_of(wc->wr_cqe, struct shift_backup, cqe);
 	struct shift_qp *sqp = b->sqp;
-	bool idle;
+	bool more;
 
 	spin_lock_bh(&sqp->ledger_lock);
 	if (!b->armed) {
@@ -91,7 +92,8 @@ static void backup_done(struct ib_cq *cq, struct ib_wc *wc)
 	else if (!b->error)
 		WRITE_ONCE(b->error, wc->status);
 	b->next_done++;
-	idle = b->inflight < b->depth / 2;
+	more = b->inflight < b->depth / 2 &&
+	       (sqp->stop_status || sqp->ledger.post != sqp->ledger.head);
 	spin_unlock_bh(&sqp->ledger_lock);
 
 	if (READ_ONCE(b->error)) {
@@ -99,7 +101,7 @@ static void backup_done(struct ib_cq *cq, struct ib_wc *wc)
 		return;
 	}
 	shift_replay_deliver(sqp);
-	if (idle)
+	if (more)
 		shift_switch_kick(sqp, SHIFT_QP_KICK);
 }
 
@@ -132,7 +134,7 @@ static int backup_make(struct shift_qp *sqp, struct ib_device *ibdev, struct ib_
 	b->sqp = sqp;
 	b->cqe.done = backup_done;
 	b->depth = init.cap.max_send_wr;
-	b->cq = ib_alloc_cq(ibdev, b, b->depth + 1, 0, IB_POLL_WORKQUEUE);
+	b->cq = ib_alloc_cq(ibdev, b, b->depth + 1, 0, IB_POLL_SOFTIRQ);
 	if (IS_ERR(b->cq)) {
 		err = PTR_ERR(b->cq);
 		goto err_free;
@@ -186,8 +188,11 @@ void shift_backup_destroy(struct shift_qp *sqp)
 
 	if (!b)
 		return;
+	/* a QP in RESET has nothing under way that could outlive it in the driver */
 	shift_backup_reset(sqp);
+	spin_lock_bh(&sqp->ledger_lock);
 	sqp->backup = NULL;
+	spin_unlock_bh(&sqp->ledger_lock);
 	ib_destroy_qp(b->qp);
 	ib_free_cq(b->cq);
 	kvfree(b);
@@ -210,9 +215,19 @@ int shift_backup_reset(struct shift_qp *sqp)
 	err = ib_modify_qp(b->qp, &attr, IB_QP_STATE);
 	spin_lock_bh(&sqp->ledger_lock);
 	b->armed = false;
+	b->open = false;
 	b->inflight = 0;
 	spin_unlock_bh(&sqp->ledger_lock);
 	return err;
+}
+
+/* Both sides are ready: from now on doorbells post; sqp->lock. */
+void shift_backup_open(struct shift_qp *sqp)
+{
+	spin_lock_bh(&sqp->ledger_lock);
+	if (sqp->backup)
+		sqp->backup->open = sqp->backup->armed;
+	spin_unlock_bh(&sqp->ledger_lock);
 }
 
 static int backup_to_rtr(struct shift_qp *sqp, u32 epoch, struct ib_qp_attr *attr)
@@ -308,40 +323,46 @@ out:
 /* Every lkey is the application's word: it must name an MR of the QP's own PD. */
 static int translate_sges(struct shift_qp *sqp, struct shift_backup *b)
 {
-	struct shift_mr *smr;
 	u32 i;
 
 	for (i = 0; i < b->wr.num_sge; i++) {
 		const struct shift_sge *sge = &b->wr.sge[i];
-		struct ib_mr *mirror;
 
 		b->sge[i].addr = sge->addr;
 		b->sge[i].length = sge->length;
-		smr = shift_mr_find(sqp->sdev, sge->lkey);
-		if (!smr)
+		if (shift_mr_translate(sqp->spd, sge, &b->sge[i].lkey))
 			return -EACCES;
-		mirror = READ_ONCE(smr->mirror);
-		if (!mirror || smr->lkey != sge->lkey || smr->spd != sqp->spd ||
-		    sge->addr < smr->iova || sge->length > smr->length ||
-		    sge->addr - smr->iova > smr->length - sge->length) {
-			shift_mr_put(smr);
-			return -EACCES;
-		}
-		b->sge[i].lkey = mirror->lkey;
-		shift_mr_put(smr);
 	}
+	return 0;
+}
+
+/* The data of @b->wr as the scatter list of @wr. */
+static int build_data(struct shift_qp *sqp, struct shift_backup *b, struct ib_send_wr *wr)
+{
+	wr->sg_list = b->sge;
+	if (!(b->wr.flags & SHIFT_WR_INLINE)) {
+		wr->num_sge = b->wr.num_sge;
+		return translate_sges(sqp, b);
+	}
+	b->sge[0].addr = (uintptr_t)b->wr.inline_data;
+	b->sge[0].length = b->wr.length;
+	b->sge[0].lkey = 0;
+	wr->num_sge = b->wr.length ? 1 : 0;
+	wr->send_flags |= IB_SEND_INLINE;
 	return 0;
 }
 
 /**
  * shift_backup_post - post one entry of the ledger
- * @sqp: the QP, locked, in RUN on the backup path.
+ * @sqp: the QP.
  * @seq: the entry, next in order.
+ * @rkey: out: the remote key that is not known, with -EINPROGRESS.
  *
- * Return: 0, -EAGAIN (queue full), -EINPROGRESS (remote key asked for), -EACCES
- * (local key), -ENOENT (remote key), -EINVAL.
+ * Context: any but softirq; ledger_lock.
+ * Return: 0, -EAGAIN (not open, or queue full), -EINPROGRESS (remote key to be
+ * asked for), -EACCES (local key), -ENOENT (remote key), -EINVAL.
  */
-int shift_backup_post(struct shift_qp *sqp, u64 seq)
+int shift_backup_post(struct shift_qp *sqp, u64 seq, u32 *rkey)
 {
 	struct shift_ledger *l = &sqp->ledger;
 	struct shift_entry *e = shift_ledger_at(l, seq);
@@ -350,34 +371,20 @@ int shift_backup_post(struct shift_qp *sqp, u64 seq)
 	struct ib_rdma_wr wr = {};
 	int err;
 
-	if (!b || !b->armed || b->error)
-		return -EAGAIN;
-	if (READ_ONCE(b->inflight) >= b->depth)
+	lockdep_assert_held(&sqp->ledger_lock);
+	if (!b || !b->open || b->error || b->inflight >= b->depth)
 		return -EAGAIN;
 	err = shift_rxe_decode(shift_ledger_raw(l, seq), l->slot_size, &b->wr);
 	if (err)
 		return err;
+	*rkey = b->wr.rkey;
 	err = shift_pairing_key(sqp, b->wr.rkey, &wr.rkey);
+	if (!err && e->done)
+		err = shift_wr_skip(&b->wr, e->done * sqp->mtu);
+	if (!err)
+		err = build_data(sqp, b, &wr.wr);
 	if (err)
 		return err;
-	if (e->done) {
-		err = shift_wr_skip(&b->wr, e->done * sqp->mtu);
-		if (err)
-			return err;
-	}
-	if (b->wr.flags & SHIFT_WR_INLINE) {
-		b->sge[0].addr = (uintptr_t)b->wr.inline_data;
-		b->sge[0].length = b->wr.length;
-		b->sge[0].lkey = 0;
-		wr.wr.num_sge = b->wr.length ? 1 : 0;
-		wr.wr.send_flags = IB_SEND_INLINE;
-	} else {
-		err = translate_sges(sqp, b);
-		if (err)
-			return err;
-		wr.wr.num_sge = b->wr.num_sge;
-	}
-	wr.wr.sg_list = b->sge;
 	wr.wr.wr_cqe = &b->cqe;
 	wr.wr.opcode = IB_WR_RDMA_WRITE;
 	wr.wr.send_flags |= IB_SEND_SIGNALED;
@@ -385,20 +392,13 @@ int shift_backup_post(struct shift_qp *sqp, u64 seq)
 		wr.wr.send_flags |= IB_SEND_FENCE;
 	wr.remote_addr = b->wr.remote_addr;
 
-	spin_lock_bh(&sqp->ledger_lock);
+	err = ib_post_send(b->qp, &wr.wr, &bad);
+	if (err)
+		return err == -ENOMEM ? -EAGAIN : err;
+	/* its completion waits for ledger_lock */
 	if (!b->inflight)
 		b->next_done = seq;
 	b->inflight++;
 	shift_ledger_sent(l, seq, sqp->path);
-	spin_unlock_bh(&sqp->ledger_lock);
-
-	err = ib_post_send(b->qp, &wr.wr, &bad);
-	if (err) {
-		spin_lock_bh(&sqp->ledger_lock);
-		b->inflight--;
-		shift_ledger_unsent(l, seq);
-		spin_unlock_bh(&sqp->ledger_lock);
-		return err == -ENOMEM ? -EAGAIN : err;
-	}
 	return 0;
 }

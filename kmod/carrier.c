@@ -169,9 +169,14 @@ void shift_carrier_fail(struct shift_carrier *c, const char *why, int status)
  */
 void shift_carrier_release(struct shift_carrier *c)
 {
+	struct ib_qp_attr attr = { .qp_state = IB_QPS_RESET };
+
 	/* its end is the end of all use of the buffers */
-	if (c->qp)
+	if (c->qp) {
+		/* rxe of 6.1 does not survive the destruction of a QP at work */
+		ib_modify_qp(c->qp, &attr, IB_QP_STATE);
 		rdma_destroy_qp(c->cm_id);
+	}
 	if (c->cq)
 		ib_free_cq(c->cq);
 	if (c->rx_mapped)

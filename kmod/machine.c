@@ -221,6 +221,10 @@ static bool machine_round(struct shift_qp *sqp)
 			shift_pairing_run(sqp);
 		any = true;
 	}
+	if (test_and_clear_bit(SHIFT_QP_FIRST, &sqp->flags)) {
+		shift_notify_qp(sqp, SHIFT_QP_EV_COMPLETION, sqp->times.completion);
+		any = true;
+	}
 	if (test_and_clear_bit(SHIFT_QP_KICK, &sqp->flags)) {
 		handle_kick(sqp);
 		any = true;

@@ -204,25 +204,33 @@ void shift_pairing_drop(struct shift_qp *sqp)
 	}
 }
 
-int shift_pairing_key(struct shift_qp *sqp, u32 rkey, u32 *key)
+int shift_pairing_key(const struct shift_qp *sqp, u32 rkey, u32 *key)
 {
-	void *entry = xa_load(&sqp->rkeys, rkey);
-	struct shift_msg m = { .type = SHIFT_MSG_RESOLVE, .key.rkey = rkey };
+	void *entry = xa_load((struct xarray *)&sqp->rkeys, rkey);
 
 	if (entry == KEY_NONE)
 		return -ENOENT;
-	if (entry && entry != KEY_ASKED) {
-		*key = (u32)xa_to_value(entry);
-		return 0;
-	}
-	/* once, and again after a while: the answer may be lost */
+	if (!entry || entry == KEY_ASKED)
+		return -EINPROGRESS;
+	*key = (u32)xa_to_value(entry);
+	return 0;
+}
+
+/* Ask the peer for a key: once, and again after a while, the answer may be lost. */
+void shift_pairing_ask_key(struct shift_qp *sqp, u32 rkey)
+{
+	struct shift_msg m = { .type = SHIFT_MSG_RESOLVE, .key.rkey = rkey };
+	void *entry = xa_load(&sqp->rkeys, rkey);
+
+	lockdep_assert_held(&sqp->lock);
+	if (entry && entry != KEY_ASKED)
+		return;
 	if (!entry || time_after(jiffies, sqp->key_asked +
 				 msecs_to_jiffies(SHIFT_RESEND_MS))) {
 		xa_store(&sqp->rkeys, rkey, KEY_ASKED, GFP_NOIO);
 		sqp->key_asked = jiffies;
 		shift_switch_send(sqp, sqp->to, &m);
 	}
-	return -EINPROGRESS;
 }
 
 /* The peer asks for the backup key of one of ours; no lock. */
@@ -236,13 +244,12 @@ static void answer_key(struct shift_qp *sqp, struct shift_link *link,
 		.key = { .rkey = m->key.rkey, .status = ENOENT },
 	};
 	struct shift_mr *smr = shift_mr_find(sqp->sdev, m->key.rkey);
-	struct ib_mr *mirror;
 
 	if (smr) {
-		mirror = READ_ONCE(smr->mirror);
 		/* rkeys are shown to peers of a QP in the same PD only */
-		if (mirror && smr->rkey == m->key.rkey && smr->spd == sqp->spd) {
-			r.key.new_rkey = mirror->rkey;
+		if (READ_ONCE(smr->mirror) && smr->rkey == m->key.rkey &&
+		    smr->spd == sqp->spd) {
+			r.key.new_rkey = smr->mirror_rkey;
 			r.key.status = 0;
 			WRITE_ONCE(sqp->resolved, true);
 			WRITE_ONCE(sqp->spd->resolved, true);

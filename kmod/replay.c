@@ -50,7 +50,7 @@ static int push_wc(struct shift_qp *sqp, const u8 *raw, u32 status)
  * shift_replay_deliver - complete what is executed, oldest first
  * @sqp: the QP.
  *
- * Context: process context, any lock but ledger_lock.
+ * Context: process or softirq context, any lock but ledger_lock.
  */
 void shift_replay_deliver(struct shift_qp *sqp)
 {
@@ -83,8 +83,8 @@ void shift_replay_deliver(struct shift_qp *sqp)
 	spin_unlock_bh(&sqp->ledger_lock);
 
 	if (first) {
-		sqp->times.completion = ktime_get_real_ns();
-		shift_notify_qp(sqp, SHIFT_QP_EV_COMPLETION, sqp->times.completion);
+		WRITE_ONCE(sqp->times.completion, ktime_get_real_ns());
+		shift_switch_kick(sqp, SHIFT_QP_FIRST);
 	}
 }
 
@@ -124,27 +124,48 @@ static void ingest(struct shift_qp *sqp)
 	}
 }
 
+/*
+ * Take in what was posted and post it on the backup, in order; ledger_lock.
+ * @rkey: the remote key that is not known, if that is what stops it.
+ */
+static int post_all(struct shift_qp *sqp, u32 *rkey)
+{
+	struct shift_ledger *l = &sqp->ledger;
+	int err = 0;
+	u64 seq;
+
+	ingest(sqp);
+	while (!err && shift_ledger_next(l, &seq))
+		err = shift_backup_post(sqp, seq, rkey);
+	return err;
+}
+
 /**
- * shift_replay_ingest - a doorbell of a QP that is away from its default NIC
+ * shift_replay_doorbell - a doorbell of a QP that is gated or away from home
  * @sqp: the QP.
  *
  * In the posting thread: rxe moves the ring's consumer index once more when a
  * timer from before the RESET fires, and the application would then overrun
- * what was not taken in yet.  Each doorbell takes all in and puts that right.
+ * what was not taken in yet.  Each doorbell takes all in and puts that right;
+ * and what can be posted on the backup at once is.
  *
- * Context: any that may take a spinlock.
+ * Context: any that may take a spinlock, but softirq.
  */
-void shift_replay_ingest(struct shift_qp *sqp)
+void shift_replay_doorbell(struct shift_qp *sqp)
 {
 	struct shift_ledger *l = &sqp->ledger;
+	bool more = true;
+	u32 rkey;
 
 	spin_lock_bh(&sqp->ledger_lock);
 	if (sqp->ledger_live && sqp->registered && sqp->state != SHIFT_ST_FAIL &&
 	    sqp->state != SHIFT_ST_APP) {
-		ingest(sqp);
+		more = post_all(sqp, &rkey) || sqp->stop_status;
 		shift_ring_set_consumer(&sqp->sq, shift_ledger_slot(l, l->tail));
 	}
 	spin_unlock_bh(&sqp->ledger_lock);
+	if (more)
+		shift_switch_kick(sqp, SHIFT_QP_KICK);
 }
 
 /**
@@ -153,29 +174,23 @@ void shift_replay_ingest(struct shift_qp *sqp)
  */
 void shift_replay_pump(struct shift_qp *sqp)
 {
-	struct shift_ledger *l = &sqp->ledger;
-	u64 seq;
-	bool more;
-	int err = 0;
+	u32 rkey;
+	int err;
 
 	lockdep_assert_held(&sqp->lock);
 	if (!sqp->registered)
 		return;
 	shift_replay_deliver(sqp);
-	while (!err) {
-		spin_lock_bh(&sqp->ledger_lock);
-		ingest(sqp);
-		more = shift_ledger_next(l, &seq);
-		spin_unlock_bh(&sqp->ledger_lock);
-		if (!more)
-			break;
-		err = shift_backup_post(sqp, seq);
-	}
+	spin_lock_bh(&sqp->ledger_lock);
+	err = post_all(sqp, &rkey);
+	spin_unlock_bh(&sqp->ledger_lock);
 	switch (err) {
 	case 0:
 	case -EAGAIN:		/* send queue full: its completions kick us */
 		break;
-	case -EINPROGRESS:	/* a key was asked for */
+	case -EINPROGRESS:
+		shift_pairing_ask_key(sqp, rkey);
+		fallthrough;
 	case -ENOMEM:
 		shift_switch_arm(sqp, RETRY_MS);
 		break;

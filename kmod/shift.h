@@ -114,6 +114,8 @@ struct shift_mr {
 	u64 iova, length;
 	int access;
 	u32 lkey, rkey;			/* default */
+	u32 mirror_lkey, mirror_rkey;
+	struct rcu_head rcu;
 };
 
 /** struct shift_cq - shadow of a user CQ */
@@ -146,7 +148,7 @@ struct shift_cq {
 #define SHIFT_QP_APP		7	/* application's own error or teardown */
 #define SHIFT_QP_BACKUP_ERR	8	/* the backup QP reported an error */
 #define SHIFT_QP_DEAD		9	/* being destroyed: no new work */
-#define SHIFT_QP_GIVE_UP	10	/* no usable path for an errored QP */
+#define SHIFT_QP_FIRST		10	/* first completion on the new path: tell operators */
 
 /* kinds of messages that can wait in a QP's mailbox: one each, newest epoch */
 struct shift_mailbox {
@@ -288,6 +290,7 @@ void shift_pd_spoil(struct shift_pd *spd, enum shift_reason reason);
 struct ib_pd *shift_pd_mirror(struct shift_pd *spd);	/* mirror_sem held */
 struct shift_mr *shift_mr_find(struct shift_dev *sdev, u32 key);	/* kref taken */
 void shift_mr_put(struct shift_mr *smr);
+int shift_mr_translate(struct shift_pd *spd, const struct shift_sge *sge, u32 *key);
 void shift_mr_device_gone(struct shift_dev *sdev, bool backup_only);
 
 /* verbs_cq.c: CQs, side rings */
@@ -321,8 +324,9 @@ void shift_pairing_message(struct shift_qp *sqp, const struct shift_msg *m);
 /* tell peers of its PD's QPs that a key is gone; process context */
 void shift_pairing_revoke(struct shift_mr *smr);
 void shift_pairing_drop(struct shift_qp *sqp);		/* sqp->lock */
-/* 0: *key; -EINPROGRESS: asked; -ENOENT: the peer has none; sqp->lock */
-int shift_pairing_key(struct shift_qp *sqp, u32 rkey, u32 *key);
+/* 0: *key; -EINPROGRESS: not known yet; -ENOENT: the peer has none */
+int shift_pairing_key(const struct shift_qp *sqp, u32 rkey, u32 *key);	/* any context */
+void shift_pairing_ask_key(struct shift_qp *sqp, u32 rkey);		/* sqp->lock */
 
 /* inbox.c: what waits for the machine; any context that may take a spinlock */
 #define SHIFT_RESEND_MS	100	/* between copies of a message that may be lost */
@@ -368,7 +372,7 @@ void shift_fence_mark_error(struct shift_qp *sqp, u32 status);	/* any context */
 
 /* replay.c: the ledger towards the backup QP and the application */
 void shift_replay_pump(struct shift_qp *sqp);	/* sqp->lock */
-void shift_replay_ingest(struct shift_qp *sqp);	/* any context; a doorbell */
+void shift_replay_doorbell(struct shift_qp *sqp);	/* any context */
 void shift_replay_deliver(struct shift_qp *sqp);	/* any process context */
 void shift_replay_flush(struct shift_qp *sqp);	/* sqp->lock */
 
@@ -378,7 +382,8 @@ void shift_backup_destroy(struct shift_qp *sqp);
 int shift_backup_arm(struct shift_qp *sqp, u32 epoch);
 int shift_backup_reset(struct shift_qp *sqp);
 u32 shift_backup_qpn(const struct shift_qp *sqp);
-int shift_backup_post(struct shift_qp *sqp, u64 seq);
+void shift_backup_open(struct shift_qp *sqp);
+int shift_backup_post(struct shift_qp *sqp, u64 seq, u32 *rkey);	/* ledger_lock */
 u32 shift_backup_error(const struct shift_qp *sqp);	/* ib_wc_status, 0: none */
 bool shift_backup_busy(const struct shift_qp *sqp);
 u32 shift_start_psn(u64 cookie, u32 epoch);

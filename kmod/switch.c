@@ -253,6 +253,7 @@ static void act_replay(struct shift_qp *sqp)
 	trace_shift_replay(sqp->sdev->name, sqp->qpn, sqp->epoch, executed, replayed);
 	sqp->times.replayed = ktime_get_real_ns();
 	shift_notify_qp(sqp, SHIFT_QP_EV_REPLAYED, sqp->times.replayed);
+	shift_backup_open(sqp);
 	set_bit(SHIFT_QP_KICK, &sqp->flags);
 }
 

@@ -168,7 +168,7 @@ static void mr_release(struct kref *ref)
 	mr_drop_mirror(smr);
 	mmdrop(smr->mm);
 	shift_pd_put(smr->spd);
-	kfree(smr);
+	kfree_rcu(smr, rcu);
 }
 
 void shift_mr_put(struct shift_mr *smr)
@@ -194,6 +194,32 @@ struct shift_mr *shift_mr_find(struct shift_dev *sdev, u32 key)
 		kref_get(&smr->ref);
 	xa_unlock(&sdev->mrs);
 	return smr;
+}
+
+/**
+ * shift_mr_translate - the mirror's key for a local buffer
+ * @spd: the QP's PD: a key of another one is refused.
+ * @sge: address, length and lkey as the application gave them.
+ * @key: the result.
+ *
+ * Context: any.
+ * Return: 0, -EACCES.
+ */
+int shift_mr_translate(struct shift_pd *spd, const struct shift_sge *sge, u32 *key)
+{
+	struct shift_mr *smr;
+	int err = -EACCES;
+
+	rcu_read_lock();
+	smr = xa_load(&spd->sdev->mrs, sge->lkey >> 8);
+	if (smr && READ_ONCE(smr->mirror) && smr->lkey == sge->lkey && smr->spd == spd &&
+	    sge->addr >= smr->iova && sge->length <= smr->length &&
+	    sge->addr - smr->iova <= smr->length - sge->length) {
+		*key = smr->mirror_lkey;
+		err = 0;
+	}
+	rcu_read_unlock();
+	return err;
 }
 
 static int mr_mirror(struct shift_pd *spd, struct ib_mr *mr, u64 start, u64 length,
@@ -232,6 +258,8 @@ static int mr_mirror(struct shift_pd *spd, struct ib_mr *mr, u64 start, u64 leng
 		goto err_put;
 	}
 	smr->mirror = mirror;
+	smr->mirror_lkey = mirror->lkey;
+	smr->mirror_rkey = mirror->rkey;
 	err = xa_err(xa_store(&sdev->mrs, smr->lkey >> 8, smr, GFP_KERNEL));
 	if (err)
 		goto err_put;

@@ -436,8 +436,7 @@ static int wrap_post_send(struct ib_qp *qp, const struct ib_send_wr *wr,
 	rcu_read_lock();
 	sqp = qp_find(qp);
 	if (sqp && !wr && test_bit(SHIFT_QP_GATED, &sqp->flags)) {
-		shift_replay_ingest(sqp);
-		shift_switch_kick(sqp, SHIFT_QP_KICK);
+		shift_replay_doorbell(sqp);
 		err = 0;
 	} else {
 		sdev = sqp ? sqp->sdev : shift_ops_dev(qp->device);
