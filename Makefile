@@ -3,11 +3,11 @@
 # One place to build, try, test and install everything; `make` lists the targets.
 # Each part has a build of its own that this only calls.
 
-KDIR ?= /lib/modules/$(shell uname -r)/build
+KVER ?= $(shell uname -r)
+KDIR ?= /lib/modules/$(KVER)/build
 PREFIX ?= /usr/local
 PROVIDER_DIR ?= /opt/rdma_shift
 VERSION := $(shell sed -n 's/^PACKAGE_VERSION="\(.*\)"/\1/p' dkms.conf)
-DKMS_SRC := /usr/src/rdma_shift-$(VERSION)
 BUILD := $(CURDIR)/build
 
 KERNEL ?=
@@ -34,7 +34,8 @@ help:
 	@echo 'Install (as root):'
 	@echo '  make install            module (dkms if it is there), helper, provider, manuals'
 	@echo '       PREFIX=$(PREFIX) PROVIDER_DIR=$(PROVIDER_DIR)'
-	@echo '  make uninstall'
+	@echo '       KVER=$(KVER)   the kernel to install the module for'
+	@echo '  make uninstall          all of it; /etc/shiftd.conf is left'
 	@echo
 	@echo '  make lint               what style checkers say'
 	@echo '  make clean              remove build/ (caches of kernels are kept)'
@@ -66,33 +67,33 @@ check: deps
 bench: deps
 	scripts/bench $(if $(KERNEL),--kernel $(KERNEL)) --runs $(RUNS)
 
-# The module by dkms where it is installed, so that new kernels get it too.
+# Applications may have the old libraries mapped: files are replaced, not written
+# over. What was put into PROVIDER_DIR is listed there, so that nothing else is
+# ever removed from it.
 install: helper rdma-core
-	$(MAKE) -C helper install PREFIX=$(PREFIX)
+	scripts/install-kmod $(KVER)
+	$(MAKE) -C helper install PREFIX=$(PREFIX) VERSION=$(VERSION)
+	$(remove_provider)
 	install -d $(PROVIDER_DIR)
-	cp -a $(BUILD)/rdma-core/. $(PROVIDER_DIR)/
-	if command -v dkms >/dev/null; then \
-		rm -rf $(DKMS_SRC) && mkdir -p $(DKMS_SRC) && \
-		cp -a Kbuild dkms.conf kmod uapi $(DKMS_SRC)/ && \
-		dkms install --force rdma_shift/$(VERSION); \
-	else \
-		$(MAKE) modules && \
-		$(MAKE) -C $(KDIR) M=$(BUILD)/kmod modules_install && depmod; \
-	fi
+	cp -a --remove-destination --no-preserve=ownership $(BUILD)/rdma-core/. \
+		$(PROVIDER_DIR)/
+	cd $(BUILD)/rdma-core/ && find . ! -type d -printf '%P\n' >$(PROVIDER_LIST)
 	@echo 'Run applications with LD_LIBRARY_PATH=$(PROVIDER_DIR)/lib'
 
 uninstall:
-	if command -v dkms >/dev/null; then \
-		dkms remove rdma_shift/$(VERSION) --all || true; fi
-	rm -rf $(DKMS_SRC) $(PROVIDER_DIR)
-	rm -f /lib/modules/*/updates/rdma_shift.ko
-	rm -f $(PREFIX)/sbin/shiftd $(PREFIX)/sbin/shiftctl
-	rm -f $(PREFIX)/lib/systemd/system/shiftd.service
-	rm -f $(PREFIX)/lib/udev/rules.d/90-rdma-shift.rules
-	rm -f $(PREFIX)/lib/modules-load.d/rdma-shift.conf
-	rm -f $(PREFIX)/share/man/man8/shiftd.8 $(PREFIX)/share/man/man8/shiftctl.8
-	rm -f $(PREFIX)/share/man/man5/shiftd.conf.5
-	depmod
+	$(MAKE) -C helper uninstall PREFIX=$(PREFIX)
+	scripts/install-kmod --remove
+	$(remove_provider)
+
+PROVIDER_LIST := $(PROVIDER_DIR)/.files
+define remove_provider
+if [ -e $(PROVIDER_LIST) ]; then cd $(PROVIDER_DIR) && \
+	xargs -r -d '\n' rm -f -- <.files && \
+	sed -n 's|/[^/]*$$||p' .files | sort -ru | \
+		xargs -r -d '\n' rmdir -p --ignore-fail-on-non-empty -- && \
+	rm -f .files && cd / && \
+	rmdir --ignore-fail-on-non-empty $(PROVIDER_DIR); fi
+endef
 
 lint:
 	scripts/lint
