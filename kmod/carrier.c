@@ -15,6 +15,7 @@
 static void shift_carrier_destroy(struct work_struct *work);
 static void shift_carrier_recv_done(struct ib_cq *cq, struct ib_wc *wc);
 static void shift_carrier_send_done(struct ib_cq *cq, struct ib_wc *wc);
+static int shift_carrier_flush(struct shift_carrier *c);
 
 static void shift_carrier_free(struct kref *ref)
 {
@@ -69,8 +70,8 @@ struct shift_carrier *shift_carrier_create(struct shift_link *link)
 
 	if (!c)
 		return NULL;
-	c->rx_data = kcalloc(SHIFT_LINK_BUFS, SHIFT_MSG_MAX, GFP_KERNEL);
-	c->tx_data = kcalloc(SHIFT_LINK_BUFS, SHIFT_MSG_MAX, GFP_KERNEL);
+	c->rx_data = kcalloc(SHIFT_LINK_BUFS, SHIFT_LINK_BUF_SIZE, GFP_KERNEL);
+	c->tx_data = kcalloc(SHIFT_LINK_BUFS, SHIFT_LINK_BUF_SIZE, GFP_KERNEL);
 	if (!c->rx_data || !c->tx_data)
 		goto err;
 
@@ -84,11 +85,11 @@ struct shift_carrier *shift_carrier_create(struct shift_link *link)
 	c->down.carrier = c;
 	for (i = 0; i < SHIFT_LINK_BUFS; i++) {
 		c->rx[i].cqe.done = shift_carrier_recv_done;
-		c->rx[i].data = c->rx_data + i * SHIFT_MSG_MAX;
+		c->rx[i].data = c->rx_data + i * SHIFT_LINK_BUF_SIZE;
 		c->rx[i].item.type = SHIFT_LINK_ITEM_MSG;
 		c->rx[i].item.carrier = c;
 		c->tx[i].cqe.done = shift_carrier_send_done;
-		c->tx[i].data = c->tx_data + i * SHIFT_MSG_MAX;
+		c->tx[i].data = c->tx_data + i * SHIFT_LINK_BUF_SIZE;
 		c->tx[i].item.carrier = c;
 		list_add_tail(&c->tx[i].item.entry, &c->free);
 	}
@@ -180,10 +181,10 @@ void shift_carrier_release(struct shift_carrier *c)
 	if (c->cq)
 		ib_free_cq(c->cq);
 	if (c->rx_mapped)
-		ib_dma_unmap_single(c->dev, c->rx_dma, SHIFT_LINK_BUFS * SHIFT_MSG_MAX,
+		ib_dma_unmap_single(c->dev, c->rx_dma, SHIFT_LINK_BUFS * SHIFT_LINK_BUF_SIZE,
 				    DMA_FROM_DEVICE);
 	if (c->tx_mapped)
-		ib_dma_unmap_single(c->dev, c->tx_dma, SHIFT_LINK_BUFS * SHIFT_MSG_MAX,
+		ib_dma_unmap_single(c->dev, c->tx_dma, SHIFT_LINK_BUFS * SHIFT_LINK_BUF_SIZE,
 				    DMA_TO_DEVICE);
 	if (c->pd)
 		ib_dealloc_pd(c->pd);
@@ -284,7 +285,7 @@ static void shift_carrier_recv_done(struct ib_cq *cq, struct ib_wc *wc)
 		shift_carrier_fail(c, ib_wc_status_msg(wc->status), wc->status);
 		return;
 	}
-	ib_dma_sync_single_for_cpu(c->dev, buf->dma, SHIFT_MSG_MAX, DMA_FROM_DEVICE);
+	ib_dma_sync_single_for_cpu(c->dev, buf->dma, SHIFT_LINK_BUF_SIZE, DMA_FROM_DEVICE);
 	buf->len = wc->byte_len;
 
 	spin_lock_irqsave(&c->link->lock, flags);
@@ -311,6 +312,9 @@ static void shift_carrier_send_done(struct ib_cq *cq, struct ib_wc *wc)
 
 	spin_lock_irqsave(&c->link->lock, flags);
 	list_add_tail(&buf->item.entry, &c->free);
+	c->sending--;
+	if (c->open && !c->closing)
+		shift_carrier_flush(c);
 	spin_unlock_irqrestore(&c->link->lock, flags);
 }
 
@@ -339,7 +343,7 @@ int shift_carrier_post_recv(struct shift_carrier *c, struct shift_link_buf *buf)
 {
 	struct ib_sge sge = {
 		.addr = buf->dma,
-		.length = SHIFT_MSG_MAX,
+		.length = SHIFT_LINK_BUF_SIZE,
 		.lkey = c->pd->local_dma_lkey,
 	};
 	struct ib_recv_wr wr = {
@@ -348,8 +352,38 @@ int shift_carrier_post_recv(struct shift_carrier *c, struct shift_link_buf *buf)
 		.num_sge = 1,
 	};
 
-	ib_dma_sync_single_for_device(c->dev, buf->dma, SHIFT_MSG_MAX, DMA_FROM_DEVICE);
+	ib_dma_sync_single_for_device(c->dev, buf->dma, SHIFT_LINK_BUF_SIZE, DMA_FROM_DEVICE);
 	return ib_post_recv(c->qp, &wr, NULL);
+}
+
+/* post the buffer that was gathered; the link is locked */
+static int shift_carrier_flush(struct shift_carrier *c)
+{
+	struct shift_link_buf *buf = c->open;
+	struct ib_sge sge = {
+		.addr = buf->dma,
+		.length = buf->len,
+		.lkey = c->pd->local_dma_lkey,
+	};
+	struct ib_send_wr wr = {
+		.wr_cqe = &buf->cqe,
+		.opcode = IB_WR_SEND,
+		.send_flags = IB_SEND_SIGNALED,
+		.sg_list = &sge,
+		.num_sge = 1,
+	};
+	int err;
+
+	c->open = NULL;
+	ib_dma_sync_single_for_device(c->dev, buf->dma, buf->len, DMA_TO_DEVICE);
+	err = ib_post_send(c->qp, &wr, NULL);
+	if (err) {
+		list_add(&buf->item.entry, &c->free);
+		shift_carrier_retire(c, "post", err);
+		return -ENOTCONN;
+	}
+	c->sending++;
+	return 0;
 }
 
 /**
@@ -357,51 +391,49 @@ int shift_carrier_post_recv(struct shift_carrier *c, struct shift_link_buf *buf)
  * @c: established; its link is locked.
  * @m: message.
  *
+ * At once, unless some sends are under way: then messages are gathered until one
+ * of these is through or a buffer is full.
+ *
  * Context: any.
  * Return: as shift_link_send().
  */
 int shift_carrier_post_send(struct shift_carrier *c, const struct shift_msg *m)
 {
-	struct shift_link_buf *buf;
-	struct ib_sge sge = { .lkey = c->pd->local_dma_lkey };
-	struct ib_send_wr wr = {
-		.opcode = IB_WR_SEND,
-		.send_flags = IB_SEND_SIGNALED,
-		.sg_list = &sge,
-		.num_sge = 1,
-	};
-	int len, err;
+	struct shift_link_buf *buf = c->open;
+	int len;
 
 	lockdep_assert_held(&c->link->lock);
 
-	buf = list_first_entry_or_null(&c->free, struct shift_link_buf, item.entry);
-	if (!buf)
-		return -EAGAIN;
-	ib_dma_sync_single_for_cpu(c->dev, buf->dma, SHIFT_MSG_MAX, DMA_TO_DEVICE);
-	len = shift_msg_encode(m, buf->data, SHIFT_MSG_MAX);
-	ib_dma_sync_single_for_device(c->dev, buf->dma, SHIFT_MSG_MAX, DMA_TO_DEVICE);
-	if (len < 0)
-		return -EINVAL;
-
-	wr.wr_cqe = &buf->cqe;
-	sge.addr = buf->dma;
-	sge.length = len;
-	list_del(&buf->item.entry);
-	err = ib_post_send(c->qp, &wr, NULL);
-	if (err) {
-		list_add(&buf->item.entry, &c->free);
-		shift_carrier_retire(c, "post", err);
-		return -ENOTCONN;
+	if (!buf) {
+		buf = list_first_entry_or_null(&c->free, struct shift_link_buf, item.entry);
+		if (!buf)
+			return -EAGAIN;
+		list_del(&buf->item.entry);
+		buf->len = 0;
+		c->open = buf;
+		ib_dma_sync_single_for_cpu(c->dev, buf->dma, SHIFT_LINK_BUF_SIZE,
+					   DMA_TO_DEVICE);
 	}
-	c->link->tx++;
-	return 0;
+	len = shift_msg_encode(m, buf->data + buf->len, SHIFT_LINK_BUF_SIZE - buf->len);
+	if (len > 0) {
+		buf->len += len;
+		c->link->tx++;
+	} else if (!buf->len) {
+		c->open = NULL;
+		list_add(&buf->item.entry, &c->free);
+		return -EINVAL;
+	}
+	if (c->sending < SHIFT_LINK_EAGER ||
+	    SHIFT_LINK_BUF_SIZE - buf->len < SHIFT_MSG_MAX)
+		return shift_carrier_flush(c) ?: min(len, 0);
+	return min(len, 0);
 }
 
 /* Making */
 
 static int shift_carrier_map(struct shift_carrier *c)
 {
-	size_t size = SHIFT_LINK_BUFS * SHIFT_MSG_MAX;
+	size_t size = SHIFT_LINK_BUFS * SHIFT_LINK_BUF_SIZE;
 	unsigned int i;
 
 	c->rx_dma = ib_dma_map_single(c->dev, c->rx_data, size, DMA_FROM_DEVICE);
@@ -413,8 +445,8 @@ static int shift_carrier_map(struct shift_carrier *c)
 		return -ENOMEM;
 	c->tx_mapped = true;
 	for (i = 0; i < SHIFT_LINK_BUFS; i++) {
-		c->rx[i].dma = c->rx_dma + i * SHIFT_MSG_MAX;
-		c->tx[i].dma = c->tx_dma + i * SHIFT_MSG_MAX;
+		c->rx[i].dma = c->rx_dma + i * SHIFT_LINK_BUF_SIZE;
+		c->tx[i].dma = c->tx_dma + i * SHIFT_LINK_BUF_SIZE;
 	}
 	return 0;
 }

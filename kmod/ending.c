@@ -29,14 +29,11 @@ void shift_switch_call_off(struct shift_qp *sqp)
 static void send_gone(struct shift_qp *sqp)
 {
 	struct shift_msg m = { .type = SHIFT_MSG_GONE, .epoch = sqp->highest };
-	int i;
 
 	if (!sqp->peer_cookie)
 		return;
 	m.gone.reason = sqp->reason;
-	for (i = 0; i < 2; i++)
-		if (!shift_switch_send(sqp, i, &m))
-			break;
+	shift_switch_send(sqp, sqp->path, &m);
 }
 
 /**

@@ -58,6 +58,8 @@ u64 shift_link_generation(const struct shift_link *link); /* connections so far 
  * 0, -ENOTCONN, -EAGAIN (send queue full: try again later), -EINVAL.
  */
 int shift_link_send(struct shift_link *link, const struct shift_msg *m);
+/* the same over @link or, if that cannot, any other link to the same peer */
+int shift_session_send(struct shift_link *link, const struct shift_msg *m);
 int shift_link_walk(int (*fn)(const struct shift_link_info *info, void *arg), void *arg);
 void shift_link_fill_info(const struct shift_link *link, struct shift_link_info *info);
 

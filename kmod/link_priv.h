@@ -14,7 +14,9 @@
 #include <rdma/rdma_cm.h>
 #include "link.h"
 
-#define SHIFT_LINK_BUFS		64	/* receives, and sends, of a carrier */
+#define SHIFT_LINK_BUFS		32	/* receives, and sends, of a carrier */
+#define SHIFT_LINK_BUF_SIZE	1024	/* messages in one send */
+#define SHIFT_LINK_EAGER	4	/* sends under way from which on messages are gathered */
 
 enum shift_link_item_type {
 	SHIFT_LINK_ITEM_UP,
@@ -52,6 +54,8 @@ struct shift_link_buf {
  * @closing: retired; nothing is posted any more.
  * @why: it was retired, with @status; set once.
  * @status: see @why.
+ * @open: send buffer in which messages are gathered, not posted yet.
+ * @sending: sends under way.
  * @early: received before the HELLO was seen, without references.
  */
 struct shift_carrier {
@@ -72,6 +76,8 @@ struct shift_carrier {
 	int status;
 	struct list_head early;
 	struct list_head free;		/* send buffers */
+	struct shift_link_buf *open;
+	unsigned int sending;
 	void *rx_data, *tx_data;
 	u64 rx_dma, tx_dma;
 	bool rx_mapped, tx_mapped;
@@ -93,6 +99,8 @@ struct shift_carrier {
  *	to make one; the link stays in the table.
  * @idle: woken when @carriers becomes 0.
  * @deadline: jiffies; of @pending.
+ * @session: that the link is in, with @session_entry; shift_sessions_lock.
+ * @batch: what was received, while it is delivered.
  * @backoff: ms until the next attempt.
  */
 struct shift_link {
@@ -119,8 +127,11 @@ struct shift_link {
 	unsigned long deadline;
 	unsigned int backoff;
 	u32 heartbeat;
+	struct shift_session *session;
+	struct list_head session_entry;
 	struct work_struct work;
 	struct delayed_work timer;
+	u8 batch[SHIFT_LINK_BUF_SIZE];
 };
 
 /* link.c */
@@ -157,6 +168,10 @@ int shift_carrier_post_send(struct shift_carrier *c, const struct shift_msg *m);
 int shift_carrier_connect(struct shift_link *link);
 int shift_listener_start(void);
 void shift_listener_stop(void);
+
+/* session.c */
+void shift_session_join(struct shift_link *link);
+void shift_session_leave(struct shift_link *link);
 
 /* peer.c */
 void shift_peer_clear(void);

@@ -184,37 +184,52 @@ static void shift_link_deliver_up(struct shift_link *link, struct shift_carrier 
 	if (c->told) {
 		pr_info_ratelimited("%u: %s to %pI6c is up\n", link->id, link->name,
 				    link->remote.raw);
+		shift_session_join(link);
 		shift_link_changed(link, SHIFT_LINK_UP);
 	}
 }
 
-static void shift_link_deliver_msg(struct shift_link *link, struct shift_carrier *c,
-				   struct shift_link_buf *buf)
+/* The buffer goes back to the device first: callbacks may take their time. */
+static u32 shift_link_take_batch(struct shift_link *link, struct shift_carrier *c,
+				 struct shift_link_buf *buf)
 {
-	struct shift_msg m;
+	u32 len = min_t(u32, buf->len, SHIFT_LINK_BUF_SIZE);
 	int err;
 
-	err = shift_msg_decode(buf->data, buf->len, &m);
-
+	memcpy(link->batch, buf->data, len);
 	spin_lock_irq(&link->lock);
-	if (!err)
-		link->rx++;
 	if (!c->closing) {
-		int posted = shift_carrier_post_recv(c, buf);
-
-		if (posted)
-			shift_carrier_retire(c, "post receive", posted);
+		err = shift_carrier_post_recv(c, buf);
+		if (err)
+			shift_carrier_retire(c, "post receive", err);
 	}
 	spin_unlock_irq(&link->lock);
+	return len;
+}
 
-	if (err) {
-		shift_stat_inc(SHIFT_STAT_MSG_BAD);
-		pr_warn_ratelimited("%u: bad message from %pI6c dropped (%d)\n", link->id,
-				    link->remote.raw, err);
-		return;
+static void shift_link_deliver_msgs(struct shift_link *link, struct shift_carrier *c,
+				    struct shift_link_buf *buf)
+{
+	u32 at = 0, len = shift_link_take_batch(link, c, buf);
+	struct shift_msg m;
+	int n, err;
+
+	while (at < len) {
+		n = shift_msg_length(link->batch + at, len - at);
+		err = n < 0 ? n : shift_msg_decode(link->batch + at, n, &m);
+		if (err) {
+			shift_stat_inc(SHIFT_STAT_MSG_BAD);
+			pr_warn_ratelimited("%u: bad message from %pI6c dropped (%d)\n",
+					    link->id, link->remote.raw, err);
+			if (n < 0)
+				return;
+		} else {
+			WRITE_ONCE(link->rx, link->rx + 1);
+			if (c->told && m.type != SHIFT_MSG_HEARTBEAT)
+				shift_link_received(link, &m);
+		}
+		at += n;
 	}
-	if (c->told && m.type != SHIFT_MSG_HEARTBEAT)
-		shift_link_received(link, &m);
 }
 
 static struct shift_link_item *shift_link_next(struct shift_link *link)
@@ -247,11 +262,12 @@ static void shift_link_deliver(struct work_struct *work)
 				break;
 			pr_info_ratelimited("%u: %s to %pI6c is down: %s (%d)\n", link->id,
 					    link->name, link->remote.raw, c->why, c->status);
+			shift_session_leave(link);
 			shift_link_changed(link, SHIFT_LINK_DOWN);
 			break;
 		case SHIFT_LINK_ITEM_MSG:
-			shift_link_deliver_msg(link, c, container_of(item, struct shift_link_buf,
-								     item));
+			shift_link_deliver_msgs(link, c, container_of(item, struct shift_link_buf,
+								      item));
 			break;
 		}
 		/* gives back the item, too */

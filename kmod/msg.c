@@ -403,6 +403,27 @@ int shift_msg_encode(const struct shift_msg *m, void *buf, size_t size)
 }
 
 /**
+ * shift_msg_length() - how long the first of several messages is
+ * @buf: what was received, or what is left of it; any alignment.
+ * @size: its bytes.
+ *
+ * Return: bytes to give to shift_msg_decode(), or -EINVAL if that cannot be told.
+ */
+int shift_msg_length(const void *buf, size_t size)
+{
+	struct wire_head head;
+	size_t length;
+
+	if (size < sizeof(head))
+		return -EINVAL;
+	memcpy(&head, buf, sizeof(head));
+	length = be16_to_cpu(head.length);
+	if (head.magic != cpu_to_be32(SHIFT_MSG_MAGIC) || length < sizeof(head) || length > size)
+		return -EINVAL;
+	return (int)length;
+}
+
+/**
  * shift_msg_decode() - read and check a message
  * @buf: what was received; any alignment.
  * @size: exactly one message.

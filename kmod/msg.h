@@ -106,6 +106,8 @@ struct shift_msg {
 
 /* bytes written, or -EINVAL */
 int shift_msg_encode(const struct shift_msg *m, void *buf, size_t size);
+/* bytes of the first of several messages, or -EINVAL */
+int shift_msg_length(const void *buf, size_t size);
 /* 0, -EINVAL (malformed), -EPROTONOSUPPORT (version) */
 int shift_msg_decode(const void *buf, size_t size, struct shift_msg *m);
 const char *shift_msg_name(u8 type);

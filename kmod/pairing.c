@@ -256,7 +256,7 @@ static void answer_key(struct shift_qp *sqp, struct shift_link *link,
 		}
 		shift_mr_put(smr);
 	}
-	shift_link_send(link, &r);
+	shift_session_send(link, &r);
 }
 
 static int revoke_one(struct shift_qp *sqp, void *arg)
@@ -264,9 +264,8 @@ static int revoke_one(struct shift_qp *sqp, void *arg)
 	struct shift_mr *smr = arg;
 	struct shift_msg m = { .type = SHIFT_MSG_RKEY_GONE, .key.rkey = smr->rkey };
 
-	if (sqp->spd == smr->spd && sqp->resolved &&
-	    shift_switch_send(sqp, 1, &m))
-		shift_switch_send(sqp, 0, &m);
+	if (sqp->spd == smr->spd && sqp->resolved)
+		shift_switch_send(sqp, 1, &m);
 	return 0;
 }
 

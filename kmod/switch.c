@@ -15,6 +15,12 @@
 
 #define SHIFT_ASKS_MAX	3	/* SWITCH_REQs of one switch */
 
+/* Consent has to be given over the path it is about; all else may go any way. */
+static bool bound_to_path(u8 type)
+{
+	return type == SHIFT_MSG_PAIR || type == SHIFT_MSG_REQ || type == SHIFT_MSG_ACK;
+}
+
 int shift_switch_send(struct shift_qp *sqp, u8 path, struct shift_msg *m)
 {
 	struct shift_link *link = sqp->link[path];
@@ -24,7 +30,7 @@ int shift_switch_send(struct shift_qp *sqp, u8 path, struct shift_msg *m)
 	if (!link)
 		return -ENOTCONN;
 	trace_shift_msg_tx(sqp->sdev->name, sqp->qpn, m->type, m->epoch);
-	return shift_link_send(link, m);
+	return bound_to_path(m->type) ? shift_link_send(link, m) : shift_session_send(link, m);
 }
 
 /* Could the QP be asked to move right now?  Racy by nature; used as a guard. */

@@ -245,6 +245,37 @@ static void out_of_range(struct ktap *t)
 	REFUSES(t, HOME_READY, msg.ready.to = SHIFT_MSG_PATHS);
 }
 
+/* several messages behind one another, as a batch has them */
+static void batch(struct ktap *t)
+{
+	struct rnd r = { 7 };
+	u8 wire[4 * SHIFT_MSG_MAX];
+	size_t at = 0, end = 0;
+	u8 type;
+	int n;
+
+	for (type = 1; type <= 4; type++) {
+		any_message(&r, type);
+		end += (size_t)shift_msg_encode(&msg, wire + end, sizeof(wire) - end);
+	}
+	for (type = 1; type <= 4; type++) {
+		n = shift_msg_length(wire + at, end - at);
+		EXPECT(t, n > 0);
+		EXPECT(t, !shift_msg_decode(wire + at, (size_t)n, &msg2));
+		EXPECT(t, msg2.type == type);
+		/* one that is cut off is not looked at */
+		EXPECT(t, shift_msg_length(wire + at, (size_t)n - 1) == -EINVAL);
+		at += (size_t)n;
+	}
+	EXPECT(t, at == end);
+	EXPECT(t, shift_msg_length(wire, 0) == -EINVAL);
+	wire[6] = 0;
+	wire[7] = 31;	/* shorter than its own head */
+	EXPECT(t, shift_msg_length(wire, end) == -EINVAL);
+	wire[0] ^= 1;
+	EXPECT(t, shift_msg_length(wire, end) == -EINVAL);
+}
+
 static void names(struct ktap *t)
 {
 	u8 type;
@@ -261,6 +292,7 @@ static const struct ktap_case cases[] = {
 	KTAP_CASE(wire_layout),
 	KTAP_CASE(versions),
 	KTAP_CASE(out_of_range),
+	KTAP_CASE(batch),
 	KTAP_CASE(names),
 };
 
