@@ -181,6 +181,26 @@ int shift_backup_create(struct shift_qp *sqp)
 	return err;
 }
 
+/**
+ * shift_qp_quiet - RESET a QP of our own that is to be destroyed
+ * @qp: not posted to any more.
+ *
+ * rxe queues a packet that it has let pass just before the RESET and processes it
+ * never: on 6.12 the destruction then waits for it, for 50 s.  Receiving runs under
+ * RCU, so a RESET after a grace period drops it.  And rxe of 6.1 does not survive the
+ * destruction of a QP at work.
+ *
+ * Context: process context; sleeps.
+ */
+void shift_qp_quiet(struct ib_qp *qp)
+{
+	struct ib_qp_attr attr = { .qp_state = IB_QPS_RESET };
+
+	ib_modify_qp(qp, &attr, IB_QP_STATE);
+	synchronize_rcu_expedited();
+	ib_modify_qp(qp, &attr, IB_QP_STATE);
+}
+
 /* Process context; sqp->lock.  No completion handler runs after this. */
 void shift_backup_destroy(struct shift_qp *sqp)
 {
@@ -188,11 +208,11 @@ void shift_backup_destroy(struct shift_qp *sqp)
 
 	if (!b)
 		return;
-	/* a QP in RESET has nothing under way that could outlive it in the driver */
 	shift_backup_reset(sqp);
 	spin_lock_bh(&sqp->ledger_lock);
 	sqp->backup = NULL;
 	spin_unlock_bh(&sqp->ledger_lock);
+	shift_qp_quiet(b->qp);
 	ib_destroy_qp(b->qp);
 	ib_free_cq(b->cq);
 	kvfree(b);

@@ -9,6 +9,7 @@
 #include <linux/sched/mm.h>
 #include <linux/slab.h>
 #include "link_priv.h"
+#include "shift.h"
 
 #define SHIFT_CARRIER_SETUP	3000	/* ms until it must be established */
 
@@ -170,12 +171,9 @@ void shift_carrier_fail(struct shift_carrier *c, const char *why, int status)
  */
 void shift_carrier_release(struct shift_carrier *c)
 {
-	struct ib_qp_attr attr = { .qp_state = IB_QPS_RESET };
-
 	/* its end is the end of all use of the buffers */
 	if (c->qp) {
-		/* rxe of 6.1 does not survive the destruction of a QP at work */
-		ib_modify_qp(c->qp, &attr, IB_QP_STATE);
+		shift_qp_quiet(c->qp);
 		rdma_destroy_qp(c->cm_id);
 	}
 	if (c->cq)

@@ -379,6 +379,7 @@ void shift_replay_flush(struct shift_qp *sqp);	/* sqp->lock */
 /* backup.c: the kernel-owned QP on the backup device; sqp->lock */
 int shift_backup_create(struct shift_qp *sqp);
 void shift_backup_destroy(struct shift_qp *sqp);
+void shift_qp_quiet(struct ib_qp *qp);	/* no lock needed */
 int shift_backup_arm(struct shift_qp *sqp, u32 epoch);
 int shift_backup_reset(struct shift_qp *sqp);
 u32 shift_backup_qpn(const struct shift_qp *sqp);

@@ -253,6 +253,15 @@ static bool qp_detach(struct shift_qp *sqp)
 	return true;
 }
 
+/* Drop the packets that rxe queued as it was fenced: see shift_qp_quiet(). */
+static void qp_quiet(struct shift_dev *sdev, struct ib_qp *qp)
+{
+	struct ib_qp_attr attr = { .qp_state = IB_QPS_RESET };
+
+	synchronize_rcu_expedited();
+	sdev->saved.modify_qp(qp, &attr, IB_QP_STATE, NULL);
+}
+
 static int wrap_destroy_qp(struct ib_qp *qp, struct ib_udata *udata)
 {
 	struct shift_dev *sdev;
@@ -262,8 +271,11 @@ static int wrap_destroy_qp(struct ib_qp *qp, struct ib_udata *udata)
 	idx = srcu_read_lock(&shift_srcu);
 	sdev = shift_ops_dev(qp->device);
 	sqp = qp_find(qp);
-	if (sqp && qp_detach(sqp))
+	if (sqp && qp_detach(sqp)) {
+		if (test_bit(SHIFT_QP_FENCED, &sqp->flags))
+			qp_quiet(sdev, qp);
 		shift_qp_put(sqp);
+	}
 	err = sdev->saved.destroy_qp(qp, udata);
 	srcu_read_unlock(&shift_srcu, idx);
 	return err;

@@ -3,6 +3,7 @@
 
 import os
 import re
+import signal
 import subprocess
 import time
 
@@ -46,6 +47,8 @@ def up(lab, kernel_name, nodes, rails):
             lab.state["ports"].append(agent_port(lab, node))
         lab.save()
     except BaseException:
+        for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+            signal.signal(number, signal.SIG_IGN)
         lab.down()
         raise
 
@@ -76,25 +79,33 @@ def clear_stale(lab):
     lab.down()
 
 
-def spawn(lab, log, *command):
-    """Start a process that outlives us, its messages in a log file."""
+def spawn(lab, kind, log, *command):
+    """Start a process that outlives us, its messages in a log file.
+
+    A signal that ends us comes before or after: what is started is noted.
+    """
+    signals = {signal.SIGINT, signal.SIGTERM, signal.SIGHUP}
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, signals)
     try:
         with open(lab.path / log, "ab") as out:
-            return subprocess.Popen(
+            # pylint: disable=consider-using-with,subprocess-popen-preexec-fn
+            lab.state[kind].append(subprocess.Popen(
                 [str(word) for word in command], stdin=subprocess.DEVNULL,
-                stdout=out, stderr=out, start_new_session=True,
-                cwd=lab.path).pid
+                stdout=out, stderr=out, start_new_session=True, cwd=lab.path,
+                preexec_fn=lambda: signal.pthread_sigmask(
+                    signal.SIG_SETMASK, before)).pid)
+        lab.save()
     except FileNotFoundError:
         raise LabError(f"{command[0]} is not installed: "
                        "run scripts/deps") from None
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
 
 def start_switch(lab):
     """More than two nodes meet at a switch, one process for all rails."""
-    pid = spawn(lab, "switch.log", image.tool("switch"), lab.path,
-                lab.state["rails"], lab.state["nodes"])
-    lab.state["helpers"].append(pid)
-    lab.save()
+    spawn(lab, "helpers", "switch.log", image.tool("switch"), lab.path,
+          lab.state["rails"], lab.state["nodes"])
 
 
 def cable(lab, node, rail):
@@ -135,8 +146,7 @@ def start_node(lab, node, kernel, archive):
             "-device", f"virtio-net-pci,id=nic{rail},netdev=rail{rail},"
                        f"mac=52:54:00:00:{rail:02x}:{node:02x},"
                        "romfile=,speed=10000,duplex=full"]
-    state["pids"].append(spawn(lab, f"node{node}-qemu.log", *command))
-    lab.save()
+    spawn(lab, "pids", f"node{node}-qemu.log", *command)
 
 
 def wait_ready(lab, node, deadline):

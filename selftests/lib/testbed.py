@@ -3,6 +3,7 @@
 
 import os
 import re
+import signal
 import subprocess
 import sys
 import threading
@@ -246,11 +247,35 @@ class Node:
                         ).out.strip() == "1"
 
 
-def run_lab(*words, **options):
+def run_program(words, **options):
+    """subprocess.run() in a session of its own.
+
+    When we are interrupted it is asked to end, not killed, and waited for: it
+    may have to clean up.
+    """
+    with subprocess.Popen([str(word) for word in words], text=True,
+                          stdin=subprocess.DEVNULL, start_new_session=True,
+                          **options) as process:
+        try:
+            out, err = process.communicate()
+        except BaseException:
+            for number in (signal.SIGTERM, signal.SIGKILL):
+                try:
+                    os.killpg(process.pid, number)
+                    process.communicate(timeout=20)
+                    break
+                except ProcessLookupError:
+                    break
+                except subprocess.TimeoutExpired:
+                    pass
+            raise
+    return subprocess.CompletedProcess(words, process.returncode, out, err)
+
+
+def run_lab(*words):
     """Run scripts/lab; its stdout."""
-    done = subprocess.run([str(LAB), *map(str, words)], text=True, check=False,
-                          stdout=subprocess.PIPE, stderr=subprocess.PIPE,
-                          **options)
+    done = run_program([LAB, *words], stdout=subprocess.PIPE,
+                       stderr=subprocess.PIPE)
     if done.returncode:
         raise LabError(f"lab {words[0]}: {done.stderr.strip()}")
     return done.stdout

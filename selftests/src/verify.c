@@ -12,6 +12,7 @@
 #include <unistd.h>
 
 #include "verify.h"
+#include "verify_ops.h"
 
 enum oob_type { OOB_TOTAL = 1, OOB_DONE, OOB_ERROR };
 
@@ -57,6 +58,10 @@ void die(int code, const char *format, ...)
 	exit(code);
 }
 
+enum long_only { OPT_OPS = 256, OPT_MIX, OPT_SEED, OPT_POLL, OPT_SRQ, OPT_SHARED_CQ,
+		 OPT_RESIZE_CQ, OPT_GUARD, OPT_ALLOW_ERROR, OPT_SOLICITED, OPT_RD_ATOMIC,
+		 OPT_SABOTAGE };
+
 static const struct option long_options[] = {
 	{ "device", 1, NULL, 'd' }, { "gid-index", 1, NULL, 'x' },
 	{ "port", 1, NULL, 'p' }, { "qps", 1, NULL, 'q' },
@@ -68,6 +73,14 @@ static const struct option long_options[] = {
 	{ "retry", 1, NULL, 'R' },
 	{ "inline", 0, NULL, 'i' }, { "bidir", 0, NULL, 'b' },
 	{ "hold", 0, NULL, 'H' }, { "events", 0, NULL, 'e' },
+	{ "ops", 1, NULL, OPT_OPS }, { "mix", 0, NULL, OPT_MIX },
+	{ "seed", 1, NULL, OPT_SEED }, { "poll", 1, NULL, OPT_POLL },
+	{ "srq", 0, NULL, OPT_SRQ }, { "shared-cq", 0, NULL, OPT_SHARED_CQ },
+	{ "resize-cq", 0, NULL, OPT_RESIZE_CQ }, { "guard", 0, NULL, OPT_GUARD },
+	{ "allow-error", 0, NULL, OPT_ALLOW_ERROR },
+	{ "solicited", 0, NULL, OPT_SOLICITED },
+	{ "rd-atomic", 1, NULL, OPT_RD_ATOMIC },
+	{ "sabotage", 1, NULL, OPT_SABOTAGE },
 	{ "help", 0, NULL, 'h' }, { }
 };
 
@@ -90,6 +103,20 @@ static void usage(int status)
 	       "                      emulated processor may be late by 100 ms)\n"
 	       "  --retry N           retries after that (3)\n"
 	       "  --hold              connect, then wait for \"go\" on stdin\n"
+	       "Other operations than RDMA WRITE:\n"
+	       "  --ops LIST          of write write_imm send send_imm send_inv read\n"
+	       "                      fadd cas mw (BIND_MW, LOCAL_INV) awrite, or all\n"
+	       "                      (but awrite), in turn; a name may come twice\n"
+	       "  --mix               drawn at random from --seed N (printed)\n"
+	       "  --size MIN-MAX      lengths from this range; 0 is one\n"
+	       "  --poll cq|start     ibv_poll_cq (default) or ibv_start_poll\n"
+	       "  --srq  --shared-cq  one for all QPs\n"
+	       "  --resize-cq         again and again under traffic\n"
+	       "  --solicited         with --events: receives only wake by such\n"
+	       "  --rd-atomic N       READs and atomics in flight (4)\n"
+	       "  --guard             stamp what was delivered; nobody may change it\n"
+	       "  --allow-error       a QP may end in an error that is right in every\n"
+	       "                      respect: the others go on, and the end is good\n"
 	       "Exit: 0 all right, 1 violation, 2 set-up failed, 3 error completion,\n"
 	       "4 no progress\n");
 	exit(status);
@@ -109,15 +136,76 @@ static unsigned long number(const char *text, unsigned long low,
 	return value;
 }
 
+/* N or MIN-MAX */
+static void parse_size(struct options *opt, char *text)
+{
+	char *dash = strchr(text, '-');
+
+	if (dash) {
+		*dash = 0;
+		opt->size_min = number(text, 0, 1 << 30);
+		text = dash + 1;
+	}
+	opt->size = number(text, 1, 1 << 30);
+	if (!dash)
+		opt->size_min = opt->size;
+	if (opt->size_min > opt->size)
+		die(EXIT_SETUP, "--size: from %zu to %zu?", opt->size_min, opt->size);
+}
+
+/* 0: the first word, 1: the second */
+static bool either(const char *text, const char *first, const char *second)
+{
+	if (strcmp(text, first) && strcmp(text, second))
+		usage(EXIT_SETUP);
+	return !strcmp(text, second);
+}
+
+static bool parse_ops(struct options *opt, int c)
+{
+	switch (c) {
+	case OPT_OPS: opt->ops = optarg; break;
+	case OPT_MIX: opt->mix = true; break;
+	case OPT_SEED: opt->seed = number(optarg, 1, ~0ul); break;
+	case OPT_POLL: opt->poll_ex = either(optarg, "cq", "start"); break;
+	case OPT_SRQ: opt->srq = true; break;
+	case OPT_SHARED_CQ: opt->shared_cq = true; break;
+	case OPT_RESIZE_CQ: opt->resize_cq = true; break;
+	case OPT_GUARD: opt->guard = true; break;
+	case OPT_ALLOW_ERROR: opt->allow_error = true; break;
+	case OPT_SOLICITED: opt->solicited = true; break;
+	case OPT_RD_ATOMIC: opt->rd_atomic = number(optarg, 1, 128); break;
+	case OPT_SABOTAGE: opt->sabotage = optarg; break;
+	default: return false;
+	}
+	return true;
+}
+
+static void check_options(const struct options *opt)
+{
+	if (opt->chain > opt->depth || opt->signal_every > opt->depth)
+		die(EXIT_SETUP, "--chain and --signal-every must not exceed --depth");
+	if (opt->use_inline && opt->sge > 1 && !opt->ops)
+		die(EXIT_SETUP, "--inline takes one piece");
+	if (opt->solicited && (!opt->events || opt->shared_cq))
+		die(EXIT_SETUP, "--solicited needs --events and receive CQs");
+	if (opt->sabotage)
+		sabotage_check(opt->sabotage);
+	if (!opt->ops && (opt->size_min != opt->size || opt->mix || opt->srq ||
+			  opt->poll_ex || opt->shared_cq || opt->resize_cq || opt->guard ||
+			  opt->allow_error || opt->solicited || opt->sabotage))
+		die(EXIT_SETUP, "an option that needs --ops");
+}
+
 static void parse(struct options *opt, int argc, char **argv)
 {
 	int c;
 
 	*opt = (struct options) {
 		.device = "rxe0", .gid_index = -1, .port = 18600, .qps = 1,
-		.size = 4096, .depth = 16, .chain = 1, .sge = 1,
+		.size = 4096, .size_min = 4096, .depth = 16, .chain = 1, .sge = 1,
 		.signal_every = 1, .timeout = 60, .qp_timeout = 18,
-		.retry = 3,
+		.retry = 3, .rd_atomic = 4,
 	};
 	while ((c = getopt_long(argc, argv, "h", long_options, NULL)) != -1) {
 		switch (c) {
@@ -125,7 +213,7 @@ static void parse(struct options *opt, int argc, char **argv)
 		case 'x': opt->gid_index = number(optarg, 0, 1023); break;
 		case 'p': opt->port = number(optarg, 1, 65535); break;
 		case 'q': opt->qps = number(optarg, 1, MAX_QPS); break;
-		case 's': opt->size = number(optarg, 1, 1 << 30); break;
+		case 's': parse_size(opt, optarg); break;
 		case 'n': opt->iters = number(optarg, 0, 1ul << 39); break;
 		case 't': opt->depth = number(optarg, 1, 4096); break;
 		case 'l': opt->chain = number(optarg, 1, MAX_CHAIN); break;
@@ -135,30 +223,25 @@ static void parse(struct options *opt, int argc, char **argv)
 		case 'T': opt->timeout = number(optarg, 1, 3600); break;
 		case 'u': opt->qp_timeout = number(optarg, 1, 31); break;
 		case 'R': opt->retry = number(optarg, 0, 7); break;
-		case 'P':
-			if (strcmp(optarg, "send") && strcmp(optarg, "wr"))
-				usage(EXIT_SETUP);
-			opt->wr_api = !strcmp(optarg, "wr");
-			break;
+		case 'P': opt->wr_api = either(optarg, "send", "wr"); break;
 		case 'i': opt->use_inline = true; break;
 		case 'b': opt->bidir = true; break;
 		case 'H': opt->hold = true; break;
 		case 'e': opt->events = true; break;
 		case 'h': usage(EXIT_OK); break;
-		default: usage(EXIT_SETUP);
+		default:
+			if (!parse_ops(opt, c))
+				usage(EXIT_SETUP);
 		}
 	}
 	if (optind < argc)
 		opt->server = argv[optind++];
 	if (optind < argc)
 		usage(EXIT_SETUP);
-	if (opt->chain > opt->depth || opt->signal_every > opt->depth)
-		die(EXIT_SETUP, "--chain and --signal-every must not exceed --depth");
-	if (opt->use_inline && opt->sge > 1)
-		die(EXIT_SETUP, "--inline takes one piece");
+	check_options(opt);
 }
 
-static void tell(struct side *side, enum oob_type type, unsigned int index,
+static void oob_tell(struct side *side, enum oob_type type, unsigned int index,
 		 uint64_t value)
 {
 	struct oob_message m = { type, index, value };
@@ -268,7 +351,7 @@ static void announce_totals(struct side *side)
 	unsigned int i;
 
 	for (i = 0; i < side->opt.qps; i++)
-		tell(side, OOB_TOTAL, i, side->flow[i].target);
+		oob_tell(side, OOB_TOTAL, i, side->flow[i].target);
 }
 
 static void print_progress(const struct side *side)
@@ -308,13 +391,13 @@ static void run(struct side *side)
 			usleep(50);
 		}
 		if (side->in_error) {
-			tell(side, OOB_ERROR, 0, 0);
+			oob_tell(side, OOB_ERROR, 0, 0);
 			die(EXIT_ERROR, "error completion");
 		}
 		peer_done |= listen_to_peer(side);
 		if (!done && (told || !side->sends) && all_sent(side) &&
 		    all_received(side)) {
-			tell(side, OOB_DONE, 0, 0);
+			oob_tell(side, OOB_DONE, 0, 0);
 			done = true;
 		}
 		if (now() - last > side->opt.timeout)
@@ -329,6 +412,8 @@ int main(int argc, char **argv)
 	unsigned int i;
 
 	parse(&side.opt, argc, argv);
+	if (side.opt.ops)
+		return ops_main(&side.opt);
 	side.sends = side.opt.server || side.opt.bidir;
 	side.receives = !side.opt.server || side.opt.bidir;
 	side.slots = side.opt.depth < 2 ? 8 : 4 * side.opt.depth;

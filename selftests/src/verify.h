@@ -8,6 +8,8 @@
  * WRITE in the other direction, only half a ring later and only if the poison is
  * whole. As the sender never has more than a quarter of the ring outstanding,
  * each message that could be executed twice would hit a slot still guarded.
+ *
+ * That is what happens without --ops; with it, see verify_ops.h.
  */
 #ifndef VERIFY_H
 #define VERIFY_H
@@ -52,6 +54,21 @@ struct options {
 	bool bidir;
 	bool hold;
 	bool events;
+
+	/* with --ops only; see verify_ops.h */
+	const char *ops;
+	const char *sabotage;
+	uint64_t seed;
+	size_t size_min;
+	unsigned int rd_atomic;
+	bool mix;
+	bool poll_ex;
+	bool srq;
+	bool shared_cq;
+	bool resize_cq;
+	bool guard;
+	bool allow_error;
+	bool solicited;
 };
 
 /* What the two sides tell each other before they connect. */
@@ -140,6 +157,9 @@ bool input_go(void);
 bool input_stop(void);
 
 /* verify_qp.c: device, memory, QPs */
+void *memory(size_t len);
+struct ibv_mr *memory_reg(struct side *side, void *p, size_t len, int access);
+void device_open(struct side *side);
 void side_open(struct side *side);
 void side_connect(struct side *side);
 void side_close(struct side *side);

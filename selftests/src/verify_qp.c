@@ -7,7 +7,7 @@
 
 #include "verify.h"
 
-static void *allocate(size_t len)
+void *memory(size_t len)
 {
 	void *p = NULL;
 
@@ -17,7 +17,7 @@ static void *allocate(size_t len)
 	return p;
 }
 
-static struct ibv_mr *reg(struct side *side, void *p, size_t len, int access)
+struct ibv_mr *memory_reg(struct side *side, void *p, size_t len, int access)
 {
 	struct ibv_mr *mr = ibv_reg_mr(side->pd, p, len, access);
 
@@ -43,7 +43,7 @@ static int find_gid(struct side *side)
 	die(EXIT_SETUP, "%s has no IPv4 GID", side->opt.device);
 }
 
-static void open_device(struct side *side)
+void device_open(struct side *side)
 {
 	struct ibv_device **list = ibv_get_device_list(NULL);
 	struct ibv_port_attr port;
@@ -111,19 +111,19 @@ static void create_flow(struct side *side, unsigned int index)
 	flow->fifo = calloc(flow->fifo_size, sizeof(*flow->fifo));
 	if (!flow->fifo)
 		die(EXIT_SETUP, "no memory");
-	flow->source = allocate(source);
+	flow->source = memory(source);
 	/* Two registrations of one buffer: each WR may use several lkeys. */
-	flow->source_mr[0] = reg(side, flow->source, source, 0);
-	flow->source_mr[1] = reg(side, flow->source, source, 0);
+	flow->source_mr[0] = memory_reg(side, flow->source, source, 0);
+	flow->source_mr[1] = memory_reg(side, flow->source, source, 0);
 
 	/* The ring and, behind it, the word the peer's acks go to. */
-	flow->ring = allocate(ring + sizeof(struct ack));
-	flow->ring_mr = reg(side, flow->ring, ring + sizeof(struct ack),
-			    IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE);
+	flow->ring = memory(ring + sizeof(struct ack));
+	flow->ring_mr = memory_reg(side, flow->ring, ring + sizeof(struct ack),
+				   IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE);
 	flow->acked = (struct ack *)(flow->ring + ring);
 	flow->acked->inverse = ~0ULL;
-	flow->ack_source = allocate(acks);
-	flow->ack_mr = reg(side, flow->ack_source, acks, 0);
+	flow->ack_source = memory(acks);
+	flow->ack_mr = memory_reg(side, flow->ack_source, acks, 0);
 
 	create_qp(side, flow);
 	if (ibv_modify_qp(flow->qp, &attr, IBV_QP_STATE | IBV_QP_PORT |
@@ -135,7 +135,7 @@ void side_open(struct side *side)
 {
 	unsigned int i, entries;
 
-	open_device(side);
+	device_open(side);
 	side->pd = ibv_alloc_pd(side->context);
 	if (!side->pd)
 		die(EXIT_SETUP, "ibv_alloc_pd: %s", strerror(errno));
