@@ -9,7 +9,7 @@ import socket
 import time
 from pathlib import Path
 
-from common import LabError
+from common import LabError, UsageError
 
 
 def state_root():
@@ -21,7 +21,15 @@ def all_labs():
     """Names of all labs of this user, running or stale."""
     prefix = "rdma_shift-lab-"
     return sorted(path.name[len(prefix):]
-                  for path in state_root().glob(prefix + "*"))
+                  for path in state_root().glob(prefix + "*") if ours(path))
+
+
+def ours(path):
+    """Whether a file belongs to this user: others may use /tmp, too."""
+    try:
+        return path.lstat().st_uid == os.getuid()
+    except OSError:
+        return False
 
 
 def address(node, rail):
@@ -46,14 +54,16 @@ class Lab:
 
     def __init__(self, name):
         if not re.fullmatch(r"[A-Za-z0-9_.-]{1,32}", name):
-            raise LabError(f"bad lab name '{name}': use up to 32 letters, "
-                           "digits and _.-")
+            raise UsageError(f"bad lab name '{name}': use up to 32 letters, "
+                             "digits and _.-")
         self.name = name
         self.path = state_root() / f"rdma_shift-lab-{name}"
         self.state = None
 
     def load(self):
         """Read the state of a lab that is up."""
+        if self.path.exists() and not ours(self.path):
+            raise LabError(f"{self.path} belongs to another user")
         try:
             self.state = json.loads((self.path / "lab.json").read_text())
         except (OSError, ValueError):
@@ -64,16 +74,16 @@ class Lab:
         """Turn 'N' or 'nodeN' into a number, checked."""
         found = re.fullmatch(r"(?:node)?(\d+)", text)
         if not found or int(found.group(1)) >= self.state["nodes"]:
-            raise LabError(f"no node '{text}': lab '{self.name}' has node0 to "
-                           f"node{self.state['nodes'] - 1}")
+            raise UsageError(f"no node '{text}': lab '{self.name}' has node0 "
+                             f"to node{self.state['nodes'] - 1}")
         return int(found.group(1))
 
     def rail(self, text):
         """Turn 'N' or 'railN' into a number, checked."""
         found = re.fullmatch(r"(?:rail)?(\d+)", text)
         if not found or int(found.group(1)) >= self.state["rails"]:
-            raise LabError(f"no rail '{text}': lab '{self.name}' has rail0 to "
-                           f"rail{self.state['rails'] - 1}")
+            raise UsageError(f"no rail '{text}': lab '{self.name}' has rail0 "
+                             f"to rail{self.state['rails'] - 1}")
         return int(found.group(1))
 
     def console(self, node):
@@ -129,6 +139,8 @@ class Lab:
     def down(self):
         """End every process of the lab and remove its folder."""
         import shutil   # Costs more to load than an exec takes.
+        if self.path.exists() and not ours(self.path):
+            raise LabError(f"{self.path} belongs to another user")
         if self.state is None:
             try:
                 self.load()

@@ -11,6 +11,10 @@ class LabError(Exception):
     """A failure to tell the user about in one line."""
 
 
+class UsageError(LabError):
+    """The user has asked for something that does not exist."""
+
+
 def cache_dir():
     """Where everything lives that is costly to make and safe to delete."""
     path = os.environ.get("SHIFT_CACHE")

@@ -14,7 +14,7 @@ import json
 import re
 
 from channel import call
-from common import LabError
+from common import UsageError
 
 PORT = 4791
 NUMBERS = 2147483647
@@ -41,13 +41,13 @@ def opcodes(pattern):
     if re.fullmatch(r"0x[0-9a-fA-F]{1,2}|\d{1,3}", pattern):
         value = int(pattern, 0)
         if value > 255:
-            raise LabError(f"opcode {pattern} does not fit a byte")
+            raise UsageError(f"opcode {pattern} does not fit a byte")
         return [value]
     found = [code for name, code in OPCODES.items()
              if fnmatch.fnmatchcase(name, pattern.upper())]
     if not found:
-        raise LabError(f"no opcode '{pattern}': use all, a number or one of "
-                       + " ".join(OPCODES))
+        raise UsageError(f"no opcode '{pattern}': use all, a number or one of "
+                         + " ".join(OPCODES))
     return found
 
 

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import image
 from channel import Command, call
-from common import LabError
+from common import LabError, UsageError
 
 PROGRAM_DIR = "/usr/local/bin"
 OTHER_DIR = "/root"
@@ -23,7 +23,7 @@ def split_spec(spec):
     if not path.exists():
         raise LabError(f"{name}: no such file or directory")
     if colon and not dest.startswith("/"):
-        raise LabError(f"{spec}: the destination must be an absolute path")
+        raise UsageError(f"{spec}: the destination must be an absolute path")
     return path, dest or None
 
 
