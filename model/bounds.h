@@ -1,0 +1,33 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/* What a run may do: everything can be set by -D; README.md has the meaning. */
+
+#ifndef NP
+#define NP 2		/* paths */
+#endif
+#ifndef NA
+#define NA 1		/* operations of A */
+#endif
+#ifndef NB
+#define NB 0		/* operations of B */
+#endif
+#ifndef PKTS
+#define PKTS 1		/* packets of an operation */
+#endif
+#ifndef FAULTS
+#define FAULTS 1	/* path failures, each for good or for a while */
+#endif
+#ifndef ASKS
+#define ASKS 2		/* SWITCH_REQs in all; none left counts as "no usable path" */
+#endif
+#ifndef DRAINS
+#define DRAINS 0	/* moves without a fault */
+#endif
+#ifndef LATE
+#define LATE 9		/* early deadlines; 9: any number */
+#endif
+#ifndef SPURIOUS
+#define SPURIOUS 0	/* triggers without a cause */
+#endif
+#ifndef CAP
+#define CAP 12		/* messages under way to one node */
+#endif

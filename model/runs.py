@@ -1,0 +1,173 @@
+# SPDX-License-Identifier: GPL-2.0
+"""The configurations of the model, and its mutations."""
+
+from dataclasses import dataclass
+
+
+@dataclass
+class Run:
+    """One verifier: options are those of bounds.h and the model."""
+
+    name: str
+    what: str
+    options: str
+    mutation: bool = False
+    large: bool = False
+    bits: int = 0               # bitstate search, with 2^bits bits
+
+    def title(self):
+        """For the report."""
+        kind = "mutation" if self.mutation else "configuration"
+        return f"{kind} {self.name}: {self.what}"
+
+
+def config(name, what, options):
+    """Small enough for every check: no error."""
+    return Run(name, what, options)
+
+
+def large(name, what, options, bits=0):
+    """For `make all-configs`: no error."""
+    return Run(name, what, options, large=True, bits=bits)
+
+
+def mutation(switch, what, options):
+    """A rule taken out: an error must appear."""
+    return Run(switch, what, f"{options} {switch}", mutation=True)
+
+
+HOMEWARD = "NA=1 FAULTS=1 ASKS=2 DRAINS=1 LATE=1"
+BOTH = "NA=1 NB=1 FAULTS=1 ASKS=2"
+PACKETS = "NA=1 PKTS=2 FAULTS=1 ASKS=2"
+APPERR = "NA=1 FAULTS=1 ASKS=2 BAD=0"
+ALARMS = "NA=2 FAULTS=2 SPURIOUS=1 ASKS=16 LATE=1 ONE_FAULT"
+
+RUNS = [
+    config("one", "one direction", "NA=2 FAULTS=1 ASKS=2"),
+    config("both", "two directions", f"{BOTH} LATE=1"),
+    config("packets", "operations of three packets", "NA=1 PKTS=3 FAULTS=1 ASKS=2"),
+    config("packets2", "two operations of two packets",
+           "NA=2 PKTS=2 FAULTS=1 ASKS=2 LATE=1"),
+    config("failback", "going home", f"{BOTH} DRAINS=1 LATE=1"),
+    config("sleeper", "going home, the provider may sleep",
+           "NA=1 FAULTS=1 ASKS=3 DRAINS=1 PROVIDER LATE=1"),
+    config("backup-dies", "home by a fault, the provider may sleep",
+           "NA=1 FAULTS=2 ASKS=3 PROVIDER LATE=0"),
+    config("operator", "moves without a fault, both ways",
+           "NA=1 NB=1 FAULTS=0 ASKS=2 DRAINS=2 OPERATOR LATE=1 RESENDS=1"),
+    config("move-fault", "a move meets a fault",
+           "NA=1 FAULTS=1 ASKS=2 DRAINS=1 OPERATOR LATE=1"),
+    config("move-loss", "a move, the session loses a message, a NIC cannot be fenced",
+           "NA=1 FAULTS=0 ASKS=1 DRAINS=1 OPERATOR UNKNOWN=1 LOSS=1 LATE=1"),
+    config("move-end", "a move, the application ends its QP",
+           "NA=1 FAULTS=0 ASKS=1 DRAINS=1 OPERATOR APPENDS=1 LATE=1"),
+    config("alarms", "false alarms", "NA=1 NB=1 FAULTS=0 ASKS=2 SPURIOUS=2 LATE=1"),
+    config("loss", "the session loses a message",
+           "NA=1 FAULTS=1 ASKS=2 LOSS=1 RESENDS=1 LATE=1"),
+    config("reorder", "the session reorders and repeats",
+           "NA=1 FAULTS=1 ASKS=2 UNORDERED RESENDS=1 LATE=0"),
+    config("reorder-move", "the session reorders, a move meets a fault",
+           "NA=1 FAULTS=0 ASKS=1 DRAINS=1 OPERATOR SPURIOUS=1 UNORDERED LATE=0"),
+    config("unfenced", "a NIC cannot be fenced",
+           "NA=1 NB=1 FAULTS=1 ASKS=2 UNKNOWN=1 LATE=1"),
+    config("unfenced-loss", "a NIC cannot be fenced, the session loses a message",
+           "NA=1 FAULTS=1 ASKS=2 UNKNOWN=1 LOSS=1 LATE=1"),
+    config("app-error", "an operation is wrong in itself", "NA=2 FAULTS=1 ASKS=2 BAD=1 LATE=2"),
+    config("app-ends", "the application ends its QP at any time", "NA=1 FAULTS=1 ASKS=2 APPENDS=1 LATE=1"),
+    config("restart", "a node restarts", "NA=1 FAULTS=1 ASKS=2 RESTARTS=1 LATE=1"),
+    config("flap", "a short flap: no error shown",
+           "NA=1 NB=1 FAULTS=1 ASKS=6 LATE=1 BRIEF"),
+    config("one-path", "one path breaks: no error shown",
+           "NA=1 NB=1 FAULTS=1 ASKS=9 LATE=1 DRAINS=1 ONE_FAULT"),
+
+    large("both-late", "two directions, two operations", "NA=2 NB=1 FAULTS=1 ASKS=2"),
+    large("failback-late", "going home, any deadline early", f"{BOTH} DRAINS=1"),
+    large("alarms-late", "false alarms, any deadline early",
+          "NA=1 NB=1 FAULTS=0 ASKS=3 SPURIOUS=2"),
+    large("loss-late", "the session loses a message, any deadline early",
+          "NA=1 FAULTS=1 ASKS=3 LOSS=1"),
+    large("unordered", "the session reorders", "NA=1 FAULTS=1 ASKS=2 UNORDERED"),
+    large("reorder-late", "the session reorders and repeats, an early deadline",
+          "NA=1 FAULTS=1 ASKS=2 UNORDERED RESENDS=1 LATE=1"),
+    large("reorder-move-late", "the session reorders, a move meets a fault, an early deadline",
+          "NA=1 FAULTS=0 ASKS=1 DRAINS=1 OPERATOR SPURIOUS=1 UNORDERED LATE=1"),
+    large("unfenced-late", "a NIC cannot be fenced, any deadline early",
+          "NA=2 NB=1 FAULTS=1 ASKS=2 UNKNOWN=1"),
+    large("flap-late", "a short flap, two early deadlines: no error shown",
+          "NA=1 NB=1 FAULTS=1 ASKS=6 LATE=2 BRIEF"),
+    large("one-path-alarms", "one path breaks, and false alarms: no error shown", ALARMS),
+    large("packets-late", "two operations of two packets, a second fault",
+          "NA=2 PKTS=2 FAULTS=2 ASKS=3 LATE=1"),
+    large("sleeper-late", "two operations, going home, the provider may sleep",
+          "NA=2 FAULTS=1 ASKS=3 DRAINS=1 PROVIDER LATE=2"),
+    large("backup-dies-late", "home by a fault, the provider may sleep",
+          "NA=1 FAULTS=2 ASKS=3 PROVIDER LATE=2"),
+    large("app-error-late", "an operation is wrong in itself, any deadline early",
+          "NA=2 NB=1 FAULTS=1 ASKS=2 BAD=1"),
+    large("app-ends-home", "the application ends its QP while it goes home",
+          f"{BOTH} APPENDS=1 DRAINS=1 LATE=1"),
+    large("restart-home", "a node restarts, going home", f"{BOTH} RESTARTS=1 DRAINS=1 LATE=1"),
+    large("all-in-one", "packets, an error of the application's, a sleeping provider",
+          "NA=2 PKTS=2 FAULTS=1 ASKS=3 BAD=1 DRAINS=1 PROVIDER LATE=1"),
+    large("second-fault", "a second fault, any deadline early",
+          "NA=2 NB=1 FAULTS=2 ASKS=3", bits=31),
+    large("three-paths", "three paths", "NP=3 NA=1 FAULTS=2 ASKS=3", bits=31),
+
+    # mutations
+    mutation("W_EPOCH", "an epoch is mine + 1: two asks may share it",
+             "NP=3 NA=1 NB=1 FAULTS=1 ASKS=2 LATE=2"),
+    mutation("W_FENCE_FROM", "FENCE resets only the active QP",
+             "NA=2 NB=1 FAULTS=1 ASKS=2"),
+    mutation("W_PROGRESS_FROM", "PROGRESS counts on the active QP only",
+             "NA=2 NB=1 FAULTS=2 ASKS=3"),
+    mutation("W_HEALTHY", "a QP that was fenced may be called healthy", BOTH),
+    mutation("W_DEADLINE", "AGREE and SYNC time out only without a session",
+             "NA=1 FAULTS=1 ASKS=3 LOSS=1"),
+    mutation("W_LATE_ACK", "ACK and PROGRESS do not join",
+             "NA=1 FAULTS=1 ASKS=3 LATE=2 W_DEADLINE"),
+    mutation("W_UNKNOWN", "UNKNOWN is forgotten by the next fence",
+             "NA=2 NB=1 FAULTS=1 ASKS=2 UNKNOWN=1"),
+    mutation("W_NO_SAME_PATH", "no fresh QPs on the same path",
+             "NA=1 FAULTS=2 SPURIOUS=1 ASKS=5 LATE=2 ONE_FAULT"),
+    mutation("M_FENCE_ONE_SIDE", "only A fences", BOTH),
+    mutation("M_QUERY_FIRST", "progress is read before the fence", BOTH),
+    mutation("M_CACHED_PROGRESS", "progress is read once",
+             "NA=1 NB=1 FAULTS=2 ASKS=3"),
+    mutation("M_COMPLETE_SENT", "what was sent is called executed", BOTH),
+    mutation("M_FAIL_NO_RESET", "FAIL shows errors before it resets",
+             "NA=1 NB=1 FAULTS=2 ASKS=2"),
+    mutation("M_NO_NEW_PSN", "a PSN is used again", "NA=2 FAULTS=1 ASKS=3"),
+    mutation("M_NO_EPOCH_CHECK", "every message is current",
+             "NA=1 FAULTS=1 ASKS=3 UNORDERED LATE=2"),
+    mutation("M_NO_GATE", "posts go on during a drain", f"{BOTH} DRAINS=1 LATE=1"),
+    mutation("STRICT4", "a packet in flight runs after its sender saw the error", BOTH),
+    mutation("M_RESUME_WHOLE", "an operation begun is sent again from its start", PACKETS),
+    mutation("M_COMPLETE_PARTLY", "an operation begun is completed", PACKETS),
+    mutation("M_HOME_NO_PROVIDER", "HOME does not wait for the provider",
+             f"{HOMEWARD} PROVIDER"),
+    mutation("M_HOME_NO_LOCK", "HOME does not wait for a thread that posts",
+             f"{HOMEWARD} PROVIDER"),
+    mutation("M_NO_DEADLINE", "HOME has no deadline", f"{HOMEWARD} PROVIDER"),
+    mutation("M_SWALLOW_APP", "the application's error is taken for a path error",
+             f"{APPERR} LATE=1"),
+    mutation("M_FENCE_NO_SCAN", "the fence does not look for the application's error",
+             f"{APPERR} LATE=1"),
+    mutation("M_FAIL_NO_SCAN", "FAIL does not look for the application's error", APPERR),
+    mutation("M_NO_COOKIE", "a restarted node answers for its earlier life",
+             "NA=1 FAULTS=1 ASKS=2 RESTARTS=1 LATE=1"),
+]
+
+
+def controls():
+    """Each mutation's bounds with the rule in place: no error."""
+    known = {tuple(run.options.split()) for run in RUNS}
+    for run in [run for run in RUNS if run.mutation]:
+        options = run.options.split()
+        options.remove(run.name)
+        if tuple(options) in known or any(word.startswith(("W_", "M_")) for word in options):
+            continue
+        known.add(tuple(options))
+        yield large(f"with-{run.name}", f"the rule of {run.name} in place", " ".join(options))
+
+
+RUNS += list(controls())
