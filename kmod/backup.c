@@ -4,7 +4,7 @@
  * works while the application sleeps.
  *
  * Every WR is signaled: the ledger has to know.  Completions come in posting
- * order on an RC QP, so the n-th one belongs to the n-th entry posted.
+ * order on an RC QP, so each belongs to the oldest entry that was posted.
  */
 #define pr_fmt(fmt) KBUILD_MODNAME ": " fmt
 
@@ -18,13 +18,16 @@
  * struct shift_backup - a QP on the backup device
  * @sqp: whose it is; outlives this.
  * @qp: the QP.
- * @cq: its send CQ, of its own.
- * @cqe: handler of every completion.
- * @depth: WRs that may be outstanding.
+ * @cq: its CQ, of its own.
+ * @cqe: handler of every send completion.
+ * @recv_cqe: handler of every receive completion.
+ * @depth: send WRs that may be outstanding.
+ * @recv_depth: receive WRs that may be.
  * @inflight: WRs that are; ledger_lock.
  * @next_done: ledger sequence of the next completion; ledger_lock.
  * @armed: at RTS for the epoch at hand; ledger_lock.
  * @open: work may be posted: both sides are ready; ledger_lock.
+ * @recv_failed: a receive got an error of its own: the application's.
  * @error: first error status since it was armed.
  * @wr: scratch for posting; ledger_lock.
  * @sge: the same.
@@ -33,11 +36,11 @@ struct shift_backup {
 	struct shift_qp *sqp;
 	struct ib_qp *qp;
 	struct ib_cq *cq;
-	struct ib_cqe cqe;
-	u32 depth;
+	struct ib_cqe cqe, recv_cqe;
+	u32 depth, recv_depth;
 	u32 inflight;
 	u64 next_done;
-	bool armed, open;
+	bool armed, open, recv_failed;
 	u32 error;
 	struct shift_wr wr;
 	struct ib_sge sge[SHIFT_WR_MAX_SGE];
@@ -78,6 +81,7 @@ static void backup_done(struct ib_cq *cq, struct ib_wc *wc)
 	struct shift_backup *b = container_of(wc->wr_cqe, struct shift_backup, cqe);
 	struct shift_qp *sqp = b->sqp;
 	bool more;
+	u64 seq;
 
 	spin_lock_bh(&sqp->ledger_lock);
 	if (!b->armed) {
@@ -87,11 +91,13 @@ static void backup_done(struct ib_cq *cq, struct ib_wc *wc)
 	}
 	if (b->inflight)
 		b->inflight--;
-	if (wc->status == IB_WC_SUCCESS && !b->error)
-		shift_ledger_executed(&sqp->ledger, b->next_done);
-	else if (!b->error)
+	seq = shift_ledger_next_sent(&sqp->ledger, b->next_done);
+	if (wc->status == IB_WC_SUCCESS && !b->error) {
+		if (!shift_ledger_executed(&sqp->ledger, seq))
+			b->next_done = seq + 1;
+	} else if (!b->error || b->error == IB_WC_WR_FLUSH_ERR) {
 		WRITE_ONCE(b->error, wc->status);
-	b->next_done++;
+	}
 	more = b->inflight < b->depth / 2 &&
 	       (sqp->stop_status || sqp->ledger.post != sqp->ledger.head);
 	spin_unlock_bh(&sqp->ledger_lock);
@@ -103,6 +109,31 @@ static void backup_done(struct ib_cq *cq, struct ib_wc *wc)
 	shift_replay_deliver(sqp);
 	if (more)
 		shift_switch_kick(sqp, SHIFT_QP_KICK);
+}
+
+/* Softirq.  A flush means that the QP broke; why, a completion of a send may tell. */
+static void backup_recv_done(struct ib_cq *cq, struct ib_wc *wc)
+{
+	struct shift_backup *b = container_of(wc->wr_cqe, struct shift_backup, recv_cqe);
+	struct shift_qp *sqp = b->sqp;
+	bool failed = wc->status != IB_WC_SUCCESS;
+
+	spin_lock_bh(&sqp->ledger_lock);
+	if (!b->armed) {
+		spin_unlock_bh(&sqp->ledger_lock);
+		return;
+	}
+	if (wc->status != IB_WC_WR_FLUSH_ERR) {
+		shift_recv_done(sqp, wc);
+		b->recv_failed |= failed;
+	}
+	if (failed && !b->error)
+		WRITE_ONCE(b->error, IB_WC_WR_FLUSH_ERR);
+	spin_unlock_bh(&sqp->ledger_lock);
+
+	shift_recv_deliver(sqp);
+	if (failed)
+		shift_switch_kick(sqp, SHIFT_QP_BACKUP_ERR);
 }
 
 static void backup_event(struct ib_event *event, void *context)
@@ -118,10 +149,12 @@ static int backup_make(struct shift_qp *sqp, struct ib_device *ibdev, struct ib_
 		.sq_sig_type = IB_SIGNAL_REQ_WR,
 		.cap = {
 			.max_send_wr = min_t(u32, sqp->sq.slots, ibdev->attrs.max_qp_wr),
-			.max_recv_wr = 1,
+			.max_recv_wr = clamp_t(u32, sqp->recvs.slots, 1,
+					       ibdev->attrs.max_qp_wr),
 			.max_send_sge = clamp_t(u32, sqp->attr.cap.max_send_sge, 1,
 						ibdev->attrs.max_send_sge),
-			.max_recv_sge = 1,
+			.max_recv_sge = clamp_t(u32, sqp->attr.cap.max_recv_sge, 1,
+						ibdev->attrs.max_recv_sge),
 			.max_inline_data = sqp->attr.cap.max_inline_data,
 		},
 	};
@@ -133,8 +166,10 @@ static int backup_make(struct shift_qp *sqp, struct ib_device *ibdev, struct ib_
 		return -ENOMEM;
 	b->sqp = sqp;
 	b->cqe.done = backup_done;
+	b->recv_cqe.done = backup_recv_done;
 	b->depth = init.cap.max_send_wr;
-	b->cq = ib_alloc_cq(ibdev, b, b->depth + 1, 0, IB_POLL_SOFTIRQ);
+	b->recv_depth = init.cap.max_recv_wr;
+	b->cq = ib_alloc_cq(ibdev, b, b->depth + b->recv_depth + 1, 0, IB_POLL_SOFTIRQ);
 	if (IS_ERR(b->cq)) {
 		err = PTR_ERR(b->cq);
 		goto err_free;
@@ -332,7 +367,9 @@ int shift_backup_arm(struct shift_qp *sqp, u32 epoch)
 	}
 	spin_lock_bh(&sqp->ledger_lock);
 	b->error = 0;
+	b->recv_failed = false;
 	b->inflight = 0;
+	b->next_done = sqp->ledger.tail;
 	b->armed = true;
 	spin_unlock_bh(&sqp->ledger_lock);
 out:
@@ -372,6 +409,60 @@ static int build_data(struct shift_qp *sqp, struct shift_backup *b, struct ib_se
 	return 0;
 }
 
+union backup_wr {
+	struct ib_send_wr send;
+	struct ib_rdma_wr rdma;
+	struct ib_atomic_wr atomic;
+};
+
+/* @b->wr as the kernel's; numbers of opcodes are the same, @key is the peer's. */
+static int build_wr(struct shift_qp *sqp, struct shift_backup *b, u32 key,
+		    union backup_wr *wr)
+{
+	memset(wr, 0, sizeof(*wr));
+	wr->send.wr_cqe = &b->cqe;
+	wr->send.opcode = b->wr.opcode;
+	wr->send.send_flags = IB_SEND_SIGNALED;
+	if (b->wr.flags & SHIFT_WR_FENCE)
+		wr->send.send_flags |= IB_SEND_FENCE;
+	if (b->wr.flags & SHIFT_WR_SOLICITED)
+		wr->send.send_flags |= IB_SEND_SOLICITED;
+
+	switch (b->wr.opcode) {
+	case SHIFT_WR_RDMA_WRITE_WITH_IMM:
+		wr->send.ex.imm_data = (__force __be32)b->wr.imm;
+		fallthrough;
+	case SHIFT_WR_RDMA_WRITE:
+	case SHIFT_WR_RDMA_READ:
+		wr->rdma.remote_addr = b->wr.remote_addr;
+		wr->rdma.rkey = key;
+		break;
+	case SHIFT_WR_SEND_WITH_IMM:
+		wr->send.ex.imm_data = (__force __be32)b->wr.imm;
+		break;
+	case SHIFT_WR_SEND:
+		break;
+	case SHIFT_WR_ATOMIC_CMP_AND_SWP:
+	case SHIFT_WR_ATOMIC_FETCH_AND_ADD:
+		/* two NICs need not be atomic towards each other */
+		if (!sqp->peer_atomic)
+			return -EPERM;
+		wr->atomic.remote_addr = b->wr.remote_addr;
+		wr->atomic.compare_add = b->wr.compare_add;
+		wr->atomic.swap = b->wr.swap;
+		wr->atomic.rkey = key;
+		break;
+	default:
+		return -EOPNOTSUPP;
+	}
+	return build_data(sqp, b, &wr->send);
+}
+
+static bool has_rkey(const struct shift_wr *wr)
+{
+	return wr->opcode != SHIFT_WR_SEND && wr->opcode != SHIFT_WR_SEND_WITH_IMM;
+}
+
 /**
  * shift_backup_post - post one entry of the ledger
  * @sqp: the QP.
@@ -380,7 +471,8 @@ static int build_data(struct shift_qp *sqp, struct shift_backup *b, struct ib_se
  *
  * Context: any but softirq; ledger_lock.
  * Return: 0, -EAGAIN (not open, or queue full), -EINPROGRESS (remote key to be
- * asked for), -EACCES (local key), -ENOENT (remote key), -EINVAL.
+ * asked for), -EACCES (local key), -ENOENT (remote key), -EPERM (an atomic that
+ * may not change its NIC), -EINVAL.
  */
 int shift_backup_post(struct shift_qp *sqp, u64 seq, u32 *rkey)
 {
@@ -388,7 +480,8 @@ int shift_backup_post(struct shift_qp *sqp, u64 seq, u32 *rkey)
 	struct shift_entry *e = shift_ledger_at(l, seq);
 	struct shift_backup *b = sqp->backup;
 	const struct ib_send_wr *bad;
-	struct ib_rdma_wr wr = {};
+	union backup_wr wr;
+	u32 key = 0;
 	int err;
 
 	lockdep_assert_held(&sqp->ledger_lock);
@@ -398,27 +491,63 @@ int shift_backup_post(struct shift_qp *sqp, u64 seq, u32 *rkey)
 	if (err)
 		return err;
 	*rkey = b->wr.rkey;
-	err = shift_pairing_key(sqp, b->wr.rkey, &wr.rkey);
+	if (has_rkey(&b->wr))
+		err = shift_pairing_key(sqp, b->wr.rkey, &key);
 	if (!err && e->done)
 		err = shift_wr_skip(&b->wr, e->done * sqp->mtu);
 	if (!err)
-		err = build_data(sqp, b, &wr.wr);
+		err = build_wr(sqp, b, key, &wr);
 	if (err)
 		return err;
-	wr.wr.wr_cqe = &b->cqe;
-	wr.wr.opcode = IB_WR_RDMA_WRITE;
-	wr.wr.send_flags |= IB_SEND_SIGNALED;
-	if (b->wr.flags & SHIFT_WR_FENCE)
-		wr.wr.send_flags |= IB_SEND_FENCE;
-	wr.remote_addr = b->wr.remote_addr;
 
-	err = ib_post_send(b->qp, &wr.wr, &bad);
+	err = ib_post_send(b->qp, &wr.send, &bad);
 	if (err)
 		return err == -ENOMEM ? -EAGAIN : err;
 	/* its completion waits for ledger_lock */
-	if (!b->inflight)
-		b->next_done = seq;
 	b->inflight++;
 	shift_ledger_sent(l, seq, sqp->path);
 	return 0;
+}
+
+/**
+ * shift_backup_post_recv - post one receive
+ * @sqp: the QP.
+ * @seq: the next one of its receives.
+ *
+ * Context: any that may take a spinlock; ledger_lock.
+ * Return: 0, -EAGAIN (not armed, or queue full), -EACCES (local key), -EINVAL.
+ */
+int shift_backup_post_recv(struct shift_qp *sqp, u64 seq)
+{
+	struct shift_recvs *r = &sqp->recvs;
+	struct shift_backup *b = sqp->backup;
+	const struct ib_recv_wr *bad;
+	struct ib_recv_wr wr = {};
+	int err;
+
+	lockdep_assert_held(&sqp->ledger_lock);
+	if (!b || !b->armed || r->post - r->done >= b->recv_depth)
+		return -EAGAIN;
+	err = shift_rxe_decode_recv(r->raw + (size_t)((u32)seq & (r->slots - 1)) * r->slot_size,
+				    r->slot_size, &b->wr);
+	if (!err)
+		err = translate_sges(sqp, b);
+	if (err)
+		return err;
+	wr.wr_cqe = &b->recv_cqe;
+	wr.sg_list = b->sge;
+	wr.num_sge = b->wr.num_sge;
+	err = ib_post_recv(b->qp, &wr, &bad);
+	return err == -ENOMEM ? -EAGAIN : err;
+}
+
+/* Did an error of the application's own break it? */
+bool shift_backup_recv_failed(const struct shift_qp *sqp)
+{
+	return sqp->backup && READ_ONCE(sqp->backup->recv_failed);
+}
+
+bool shift_backup_is_open(const struct shift_qp *sqp)
+{
+	return sqp->backup && sqp->backup->open;
 }

@@ -270,6 +270,8 @@ static int pins_take(struct qp_pins *pins, const struct shift_abi_reg_qp *reg)
 		err = shift_word_pin(&pins->rq_lock, reg->rq_lock_addr);
 	if (!err && pins->sq.slot_size < shift_rxe_slot_min())
 		err = -EINVAL;
+	if (!err && pins->rq.npages && pins->rq.slot_size < shift_rxe_recv_slot_min())
+		err = -EINVAL;
 	if (err)
 		pins_drop(pins);
 	return err;
@@ -278,6 +280,7 @@ static int pins_take(struct qp_pins *pins, const struct shift_abi_reg_qp *reg)
 static int qp_register(struct shift_qp *sqp, const struct shift_abi_reg_qp *reg)
 {
 	struct shift_entry *entry = NULL;
+	struct shift_recvs recvs = {};
 	struct qp_pins pins;
 	void *raw = NULL;
 	int err;
@@ -287,7 +290,8 @@ static int qp_register(struct shift_qp *sqp, const struct shift_abi_reg_qp *reg)
 		return err;
 	entry = kvcalloc(pins.sq.slots, sizeof(*entry), GFP_KERNEL);
 	raw = kvcalloc(pins.sq.slots, pins.sq.slot_size, GFP_KERNEL);
-	if (!entry || !raw) {
+	err = shift_recv_init(&recvs, &pins.rq);
+	if (!entry || !raw || err) {
 		err = -ENOMEM;
 		goto err_free;
 	}
@@ -312,6 +316,7 @@ static int qp_register(struct shift_qp *sqp, const struct shift_abi_reg_qp *reg)
 	sqp->rq_lock = pins.rq_lock;
 	sqp->lock_free = reg->lock_free;
 	shift_ledger_init(&sqp->ledger, entry, raw, pins.sq.slots, pins.sq.slot_size);
+	sqp->recvs = recvs;
 	sqp->registered = true;
 	sqp->reason = SHIFT_REASON_NOT_RTS;
 	mutex_unlock(&sqp->lock);
@@ -320,6 +325,7 @@ static int qp_register(struct shift_qp *sqp, const struct shift_abi_reg_qp *reg)
 err_unlock:
 	mutex_unlock(&sqp->lock);
 err_free:
+	shift_recv_free(&recvs);
 	kvfree(raw);
 	kvfree(entry);
 	pins_drop(&pins);
@@ -407,9 +413,28 @@ static long ioc_wait(struct shift_file *file, void __user *arg)
 	if (!sqp)
 		return -ENOENT;
 	left = wait_event_interruptible_timeout(sqp->gate_wait,
-						!READ_ONCE(sqp->provider_held), HZ);
+						!READ_ONCE(sqp->provider_held),
+						HZ * max(READ_ONCE(shift_deadline_scale), 1u));
 	shift_qp_put(sqp);
 	return left > 0 ? 0 : left ? -EINTR : -ETIMEDOUT;
+}
+
+/* The poster's thread; takes spinlocks only. */
+static long ioc_kick(struct shift_file *file, void __user *arg)
+{
+	struct shift_abi_id id;
+	struct shift_qp *sqp;
+
+	if (copy_from_user(&id, arg, sizeof(id)))
+		return -EFAULT;
+	if (id.type != SHIFT_ABI_QP)
+		return -EINVAL;
+	sqp = file_qp(file, id.id);
+	if (!sqp)
+		return -ENOENT;
+	shift_recv_doorbell(sqp);
+	shift_qp_put(sqp);
+	return 0;
 }
 
 static long ioc_cqe(struct shift_file *file, void __user *arg)
@@ -479,6 +504,8 @@ static long shift_ioctl(struct file *filp, unsigned int cmd, unsigned long arg)
 		return ioc_wait(file, user);
 	case SHIFT_IOC_CQE:
 		return ioc_cqe(file, user);
+	case SHIFT_IOC_KICK:
+		return ioc_kick(file, user);
 	default:
 		return -ENOTTY;
 	}

@@ -46,16 +46,20 @@ static void send_gone(struct shift_qp *sqp)
  */
 void shift_switch_fail(struct shift_qp *sqp, u32 status)
 {
+	enum shift_state from = sqp->state;
 	bool errored;
 	u32 psn;
 
-	if (sqp->state == SHIFT_ST_FAIL)
+	if (from == SHIFT_ST_FAIL)
 		return;
 	if (sqp->path == 0 && !test_bit(SHIFT_QP_FENCED, &sqp->flags))
 		shift_fence(sqp, &errored, &psn);
 	shift_backup_reset(sqp);
 	set_bit(SHIFT_QP_GATED, &sqp->flags);
 	shift_switch_state(sqp, SHIFT_ST_FAIL);
+	pr_warn_ratelimited("%s qp %u: gave up in %s on path %u: %s\n", sqp->sdev->name,
+			    sqp->qpn, shift_state_name(from), sqp->path,
+			    ib_wc_status_msg(status));
 	sqp->reason = SHIFT_REASON_FAILED;
 	sqp->fail_status = status;
 	shift_stat_inc(SHIFT_STAT_FAILED);

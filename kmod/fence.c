@@ -23,7 +23,6 @@
 
 #define HOLD_US		20000	/* for a post under way to finish, scaled */
 #define STILL_US	20000	/* for completions to stop, scaled */
-#define CQ_STAMP	0x5348494654535450ull
 
 static void cpu_barrier(void *unused)
 {
@@ -69,8 +68,10 @@ void shift_fence_open(struct shift_qp *sqp)
 {
 	if (!sqp->provider_held)
 		return;
+	/* a QP that is away is told of receives only if the provider does so */
 	if (sqp->gate.page)
-		shift_word_write(&sqp->gate, 0);
+		shift_word_write(&sqp->gate, sqp->ledger_live && sqp->rq.npages ?
+					     SHIFT_QP_FLAG_KICK : 0);
 	WRITE_ONCE(sqp->provider_held, false);
 	wake_up_all(&sqp->gate_wait);
 }
@@ -105,15 +106,12 @@ int shift_fence_supported(struct shift_qp *sqp)
 
 	if (!sqp->registered)
 		return -EOPNOTSUPP;
-	if (sqp->rq.npages &&
-	    shift_ring_producer(&sqp->rq) != shift_ring_consumer(&sqp->rq))
-		return -EOPNOTSUPP;
 	end = shift_ring_producer(&sqp->sq);
 	for (i = shift_ring_consumer(&sqp->sq); i != end; i = (i + 1) & mask) {
 		slot = shift_ledger_raw(&sqp->ledger, i);
 		shift_ring_copy_slot(&sqp->sq, i, slot);
 		if (shift_rxe_decode(slot, sqp->sq.slot_size, &wr) ||
-		    wr.opcode != SHIFT_WR_RDMA_WRITE)
+		    !shift_wr_movable(&wr))
 			return -EOPNOTSUPP;
 	}
 	return 0;
@@ -146,131 +144,91 @@ u32 shift_fence_cause(struct shift_qp *sqp)
 	return status;
 }
 
-/* The send CQ's ring just before the fence, to count what came after. */
-struct cq_mark {
-	u32 producer;
+/* The rings just before the fence: what came after is counted in the CQs. */
+struct shift_still {
+	struct shift_rxe_view *send;
+	u32 rq_producer, rq_consumer;
+	u32 scq_producer, rcq_producer;
 };
 
-static void cq_stamp(struct shift_cq *scq, struct cq_mark *mark)
-{
-	u64 stamp = CQ_STAMP;
-
-	mark->producer = shift_ring_producer(&scq->ring);
-	/* the tail of a slot is nobody's; a lap of the ring overwrites it */
-	shift_ring_write_slot(&scq->ring, mark->producer - 1,
-			      scq->ring.slot_size - sizeof(stamp), &stamp, sizeof(stamp));
-}
-
-/* Completions with success of @sqp's sends since @mark; -EOVERFLOW after a lap. */
-static int cq_count(struct shift_qp *sqp, const struct cq_mark *mark, u8 *slot)
-{
-	const struct shift_ring *ring = &sqp->scq->ring;
-	const struct ib_uverbs_wc *wc = (void *)slot;
-	u32 i, end = shift_ring_producer(ring);
-	u64 stamp;
-	int n = 0;
-
-	shift_ring_copy_slot(ring, mark->producer - 1, slot);
-	memcpy(&stamp, slot + ring->slot_size - sizeof(stamp), sizeof(stamp));
-	if (stamp != CQ_STAMP)
-		return -EOVERFLOW;
-	for (i = mark->producer & (ring->slots - 1); i != end; i = (i + 1) & (ring->slots - 1)) {
-		shift_ring_copy_slot(ring, i, slot);
-		if (wc->qp_num == sqp->qpn && wc->status == IB_WC_SUCCESS &&
-		    !(wc->opcode & IB_WC_RECV))
-			n++;
-	}
-	return n;
-}
-
-/**
- * shift_fence_mark_error - the first error completion of the QP is at hand
- * @sqp: the QP.
- * @status: its status.
- *
- * From there on its error completions will be counted: one for each operation
- * that was outstanding.
- *
- * Context: any that may take a spinlock.
+/*
+ * Where the flushed part of the send ring begins.  rxe does not tell flushes of
+ * sends and receives apart: if both go to one CQ and there are receives, no answer.
  */
-void shift_fence_mark_error(struct shift_qp *sqp, u32 status)
+static void find_flushed(struct shift_qp *sqp, const struct shift_still *still, u8 *slot)
 {
-	struct shift_cq *scq = sqp->scq;
-	u64 stamp = CQ_STAMP;
+	struct shift_rxe_view *view = still->send;
+	int n;
 
-	spin_lock_bh(&scq->lock);
-	if (scq->registered) {
-		sqp->error_status = status;
-		sqp->error_pos = shift_ring_consumer(&scq->ring);
-		shift_ring_write_slot(&scq->ring, sqp->error_pos - 1,
-				      scq->ring.slot_size - sizeof(stamp), &stamp,
-				      sizeof(stamp));
+	if (sqp->scq == sqp->rcq && shift_recv_used(sqp))
+		return;
+	n = shift_tally_errors(sqp, sqp->scq, sqp->error_pos, sqp->sq.slots, slot);
+	if (n > 0 && n < view->slots) {
+		view->acked = (view->consumer - n) & (view->slots - 1);
+		view->acked_valid = true;
 	}
-	spin_unlock_bh(&scq->lock);
 }
 
 /*
- * Where the flushed part of the ring begins: one error completion was given for
- * each operation in it.  Only if none can be missing: the CQ holds as many as the
- * send queue, is not full, and was not gone round.
+ * Receives that were flushed: all of them are outstanding still.  @sends: error
+ * completions that the same CQ got for sends; negative: not known.
  */
-static void find_flushed(struct shift_qp *sqp, struct shift_rxe_view *view, u8 *slot)
+static int recvs_flushed(struct shift_qp *sqp, int sends, u8 *slot)
 {
-	const struct shift_ring *ring = &sqp->scq->ring;
-	const struct ib_uverbs_wc *wc = (void *)slot;
-	u32 i, n = 0, mask = ring->slots - 1, end = shift_ring_producer(ring);
-	u64 stamp;
+	u32 least = sqp->rq.slots;
+	int n;
 
-	i = shift_ring_consumer(ring);
-	if (ring->slots < sqp->sq.slots || ((end + 1) & mask) == i)
-		return;
-	if (sqp->error_status) {
-		i = sqp->error_pos;
-		shift_ring_copy_slot(ring, i - 1, slot);
-		memcpy(&stamp, slot + ring->slot_size - sizeof(stamp), sizeof(stamp));
-		if (stamp != CQ_STAMP)
-			return;
+	if (sqp->scq == sqp->rcq) {
+		if (sends < 0)
+			return -ENODATA;
+		least += sqp->sq.slots;
+	} else {
+		sends = 0;
 	}
-	for (i &= mask; i != end; i = (i + 1) & mask) {
-		shift_ring_copy_slot(ring, i, slot);
-		if (wc->qp_num != sqp->qpn || !wc->status || wc->opcode & IB_WC_RECV)
-			continue;
-		n++;
-	}
-	if (n < view->slots) {
-		view->acked = (view->consumer - n) & (view->slots - 1);
-		view->acked_valid = n > 0;
-	}
+	n = shift_tally_errors(sqp, sqp->rcq, sqp->error_rpos, least, slot);
+	if (n < 0)
+		return n;
+	n -= sends;
+	return n < 0 || n >= (int)sqp->rq.slots ? -ENODATA : n;
 }
 
-static void copy_ring(struct shift_qp *sqp, struct shift_rxe_view *view)
+static void copy_rings(struct shift_qp *sqp, struct shift_still *still)
 {
+	struct shift_rxe_view *view = still->send;
 	u32 i;
 
 	view->producer = shift_ring_producer(&sqp->sq);
 	for (i = 0; i < sqp->sq.slots; i++)
 		shift_ring_copy_slot(&sqp->sq, i, shift_ledger_raw(&sqp->ledger, i));
 	view->consumer = shift_ring_consumer(&sqp->sq);
+	if (!sqp->rq.npages)
+		return;
+	still->rq_producer = shift_ring_producer(&sqp->rq);
+	shift_recv_capture(sqp);
+	still->rq_consumer = shift_ring_consumer(&sqp->rq);
 }
 
 /*
- * A copy that no completion crossed: consumer and CQ producer are the same
+ * A copy that no completion crossed: consumers and CQ producers are the same
  * before and after.  Nothing new can be posted, so the last completions come
  * within a round trip; on a dead path they have come already.
  */
-static void copy_still(struct shift_qp *sqp, struct shift_rxe_view *view,
-		       struct cq_mark *mark)
+static void copy_still(struct shift_qp *sqp, struct shift_still *still)
 {
 	u64 end = deadline_us(STILL_US);
-	u32 before;
+	u32 sq, rq = 0;
 
 	do {
-		before = shift_ring_consumer(&sqp->sq);
-		cq_stamp(sqp->scq, mark);
+		sq = shift_ring_consumer(&sqp->sq);
+		if (sqp->rq.npages)
+			rq = shift_ring_consumer(&sqp->rq);
+		still->scq_producer = shift_tally_begin(sqp->scq);
+		still->rcq_producer = shift_tally_begin(sqp->rcq);
 		usleep_range(50, 100);
-		copy_ring(sqp, view);
-		if (view->consumer == before &&
-		    shift_ring_producer(&sqp->scq->ring) == mark->producer)
+		copy_rings(sqp, still);
+		if (still->send->consumer == sq && still->rq_consumer == rq &&
+		    shift_ring_producer(&sqp->scq->ring) == still->scq_producer &&
+		    shift_ring_producer(&sqp->rcq->ring) == still->rcq_producer)
 			return;
 	} while (ktime_get_ns() < end);
 }
@@ -305,17 +263,34 @@ static int fill_ledger(struct shift_qp *sqp, const struct shift_rxe_rewind *rewi
 		u8 flags = 0;
 
 		/* what cannot be moved stays in the record: it gets its error */
-		if (shift_rxe_decode(raw, l->slot_size, &wr) ||
-		    wr.opcode != SHIFT_WR_RDMA_WRITE) {
+		if (shift_rxe_decode(raw, l->slot_size, &wr) || !shift_wr_movable(&wr)) {
 			err = -EOPNOTSUPP;
 		} else {
 			packets = shift_wr_packets(wr.opcode, wr.length, sqp->mtu);
+			flags = shift_ledger_kind(wr.opcode);
 			if (!sqp->sig_all && !(wr.flags & SHIFT_WR_SIGNALED))
-				flags = SHIFT_ENTRY_SILENT;
+				flags |= SHIFT_ENTRY_SILENT;
 		}
 		shift_ledger_append(l, packets, flags);
 	}
 	return err;
+}
+
+/*
+ * The receives that have no completion; ledger_lock.  @n: those flushed by an
+ * error, or completed with success since the copy; negative: not known.
+ */
+static int fill_recvs(struct shift_qp *sqp, const struct shift_still *still, bool errored, int n)
+{
+	u32 mask = sqp->rq.slots - 1;
+	u32 first = still->rq_consumer;
+
+	if (!sqp->rq.npages)
+		return 0;
+	if (n > 0)
+		first += errored ? -n : n;
+	shift_recv_start(sqp, first & mask, (still->rq_producer - first) & mask);
+	return n < 0 ? n : 0;
 }
 
 /**
@@ -340,10 +315,10 @@ int shift_fence(struct shift_qp *sqp, bool *errored, u32 *expected_psn)
 		.start_psn = sqp->sq_psn,
 		.mtu = sqp->mtu,
 	};
+	struct shift_still still = { .send = &view };
+	int err, rewound, seen, seen_err, got = 0, sends = -1;
 	struct shift_rxe_rewind rewind;
 	struct ib_qp_attr *attr;
-	struct cq_mark mark;
-	int err, rewound, seen;
 	u8 *slot;
 
 	lockdep_assert_held(&sqp->lock);
@@ -351,21 +326,22 @@ int shift_fence(struct shift_qp *sqp, bool *errored, u32 *expected_psn)
 		shift_backup_reset(sqp);
 		spin_lock_bh(&sqp->ledger_lock);
 		shift_ledger_rewind(&sqp->ledger);
+		shift_recv_rewind(sqp);
 		spin_unlock_bh(&sqp->ledger_lock);
 		*expected_psn = sqp->expected_psn;
 		return 0;
 	}
-	if (!sqp->registered || !sqp->scq->registered)
+	if (!sqp->registered || !sqp->scq->registered || !sqp->rcq->registered)
 		return -EIO;
 	attr = kzalloc(sizeof(*attr), GFP_NOIO);
-	slot = kzalloc(sqp->scq->ring.slot_size, GFP_NOIO);
+	slot = kzalloc(max(sqp->scq->ring.slot_size, sqp->rcq->ring.slot_size), GFP_NOIO);
 	if (!attr || !slot) {
 		err = -EIO;
 		goto out_free;
 	}
 
 	hold_provider(sqp);
-	copy_still(sqp, &view, &mark);
+	copy_still(sqp, &still);
 	if (query_default(sqp, attr)) {
 		err = -EIO;
 		goto out_open;
@@ -373,8 +349,8 @@ int shift_fence(struct shift_qp *sqp, bool *errored, u32 *expected_psn)
 	view.errored = attr->qp_state == IB_QPS_ERR;
 	*errored = view.errored;
 	if (view.errored) {
-		copy_still(sqp, &view, &mark);	/* it may have become so after the copy */
-		find_flushed(sqp, &view, slot);
+		copy_still(sqp, &still);	/* it may have become so after the copy */
+		find_flushed(sqp, &still, slot);
 	}
 	rewound = shift_rxe_rewind(&view, &rewind);
 	if (rewound && view.errored && !test_bit(SHIFT_QP_ERRORED, &sqp->flags)) {
@@ -393,7 +369,17 @@ int shift_fence(struct shift_qp *sqp, bool *errored, u32 *expected_psn)
 	}
 	set_bit(SHIFT_QP_FENCED, &sqp->flags);
 	*expected_psn = attr->rq_psn & SHIFT_PSN_MASK;
-	seen = view.errored ? 0 : cq_count(sqp, &mark, slot);
+	if (view.errored) {
+		if (!rewound)
+			sends = (view.consumer - rewind.first) & (view.slots - 1);
+		seen = 0;
+		if (sqp->rq.npages)
+			got = recvs_flushed(sqp, sends, slot);
+	} else {
+		seen = shift_tally_done(sqp, sqp->scq, still.scq_producer, false, slot);
+		if (sqp->rq.npages)
+			got = shift_tally_done(sqp, sqp->rcq, still.rcq_producer, true, slot);
+	}
 
 	spin_lock_bh(&sqp->ledger_lock);
 	if (rewound) {
@@ -408,6 +394,9 @@ int shift_fence(struct shift_qp *sqp, bool *errored, u32 *expected_psn)
 	err = fill_ledger(sqp, &rewind);
 	if (rewound)
 		err = rewound;
+	seen_err = fill_recvs(sqp, &still, view.errored, got);
+	if (!err)
+		err = seen_err;
 	sqp->fenced_count = shift_ledger_count(&sqp->ledger);
 	if (!err && seen)
 		err = seen < 0 ? seen : shift_ledger_seen(&sqp->ledger, seen);

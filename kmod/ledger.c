@@ -4,6 +4,7 @@
  * ledger.h for who serializes.
  */
 #include "ledger.h"
+#include "wr.h"
 
 /**
  * shift_ledger_init() - an empty ledger over the caller's memory
@@ -34,6 +35,29 @@ void shift_ledger_start(struct shift_ledger *l, u32 index)
 	l->tail = index & (l->slots - 1);
 	l->post = l->tail;
 	l->head = l->tail;
+}
+
+/**
+ * shift_ledger_kind() - what follows for an entry from its operation
+ * @opcode: SHIFT_WR_*.
+ *
+ * Return: SHIFT_ENTRY_* bits.
+ */
+u8 shift_ledger_kind(u32 opcode)
+{
+	switch (opcode) {
+	case SHIFT_WR_SEND:
+	case SHIFT_WR_SEND_WITH_IMM:
+	case SHIFT_WR_SEND_WITH_INV:
+		return SHIFT_ENTRY_WHOLE;
+	case SHIFT_WR_RDMA_READ:
+		return SHIFT_ENTRY_AGAIN;
+	case SHIFT_WR_ATOMIC_CMP_AND_SWP:
+	case SHIFT_WR_ATOMIC_FETCH_AND_ADD:
+		return SHIFT_ENTRY_ONCE;
+	default:
+		return 0;
+	}
 }
 
 /**
@@ -134,6 +158,43 @@ int shift_ledger_executed(struct shift_ledger *l, u64 seq)
 }
 
 /**
+ * shift_ledger_next_sent() - whose completion comes next
+ * @l: the ledger.
+ * @seq: where to begin.
+ *
+ * Return: the oldest entry from @seq on that is SENT; head if there is none.
+ */
+u64 shift_ledger_next_sent(struct shift_ledger *l, u64 seq)
+{
+	if (seq < l->tail)
+		seq = l->tail;
+	while (seq < l->head && shift_ledger_at(l, seq)->state != SHIFT_ENTRY_SENT)
+		seq++;
+	return seq;
+}
+
+/**
+ * shift_ledger_unfinished() - where an error would have to begin
+ * @l: the ledger.
+ *
+ * Return: the oldest entry that was not executed, or whose answer is lost, or that
+ * has an error; head if there is none.
+ */
+u64 shift_ledger_unfinished(struct shift_ledger *l)
+{
+	u64 seq;
+
+	for (seq = l->tail; seq < l->head; seq++) {
+		const struct shift_entry *e = shift_ledger_at(l, seq);
+
+		if (e->state != SHIFT_ENTRY_EXECUTED || e->status ||
+		    e->flags & SHIFT_ENTRY_LOST)
+			break;
+	}
+	return seq;
+}
+
+/**
  * shift_ledger_pop() - take the oldest entry out if it is executed
  * @l: the ledger.
  * @seq: the entry; its slot stays as it is until head comes round to it.
@@ -161,14 +222,17 @@ bool shift_ledger_pop(struct shift_ledger *l, u64 *seq)
  *
  * An operation without packets (a local one) counts as executed once a packet
  * behind it is.  Nothing that is known is forgotten: a smaller number than an
- * earlier one changes nothing.
+ * earlier one changes nothing.  A READ without its completion is asked for again,
+ * which order allows unless it was fenced, and then nothing behind it was sent.
  *
- * Return: 0, or -ERANGE, and nothing changed, if that is more than was posted.
+ * Return: 0; -ERANGE, and nothing changed, if that is more than was posted;
+ * -ENODATA if an atomic was executed whose answer is lost.
  */
 int shift_ledger_progress(struct shift_ledger *l, u64 packets)
 {
 	u64 total = 0;
 	u64 seq;
+	int ret = 0;
 
 	for (seq = l->tail; seq != l->head; seq++)
 		total += shift_ledger_at(l, seq)->packets;
@@ -179,15 +243,22 @@ int shift_ledger_progress(struct shift_ledger *l, u64 packets)
 		struct shift_entry *e = shift_ledger_at(l, seq);
 
 		if (packets < e->packets) {
-			if (e->done < packets)
+			if (e->done < packets &&
+			    !(e->flags & (SHIFT_ENTRY_WHOLE | SHIFT_ENTRY_AGAIN)))
 				e->done = (u32)packets;
 			break;
 		}
 		packets -= e->packets;
+		if (e->flags & SHIFT_ENTRY_AGAIN)
+			continue;
+		if (e->flags & SHIFT_ENTRY_ONCE && e->state != SHIFT_ENTRY_EXECUTED) {
+			e->flags |= SHIFT_ENTRY_LOST;
+			ret = -ENODATA;
+		}
 		e->done = e->packets;
 		e->state = SHIFT_ENTRY_EXECUTED;
 	}
-	return 0;
+	return ret;
 }
 
 /**

@@ -23,6 +23,10 @@ enum shift_entry_state {
 
 #define SHIFT_ENTRY_SILENT	(1 << 0)	/* completion is not to be shown */
 #define SHIFT_ENTRY_SEEN	(1 << 1)	/* completion was already shown by the default CQ */
+#define SHIFT_ENTRY_WHOLE	(1 << 2)	/* never resumed in the middle: a SEND */
+#define SHIFT_ENTRY_AGAIN	(1 << 3)	/* its answer is needed: a READ is asked again */
+#define SHIFT_ENTRY_ONCE	(1 << 4)	/* its answer cannot be had again: an atomic */
+#define SHIFT_ENTRY_LOST	(1 << 5)	/* executed, and its answer is lost */
 
 struct shift_entry {
 	u8 state;
@@ -66,6 +70,8 @@ static inline u32 shift_ledger_count(const struct shift_ledger *l)
 	return (u32)(l->head - l->tail);
 }
 
+/* SHIFT_ENTRY_* that follow from the operation */
+u8 shift_ledger_kind(u32 opcode);
 /* the caller has filled raw of slot head; -ENOSPC if full */
 int shift_ledger_append(struct shift_ledger *l, u32 packets, u8 flags);
 /* next entry to post, skipping executed ones; false if there is none */
@@ -75,13 +81,17 @@ void shift_ledger_sent(struct shift_ledger *l, u64 seq, u8 path);
 void shift_ledger_unsent(struct shift_ledger *l, u64 seq);
 /* -EINVAL for an entry that is not outstanding or not SENT */
 int shift_ledger_executed(struct shift_ledger *l, u64 seq);
+/* the oldest entry from @seq on that is SENT; head if there is none */
+u64 shift_ledger_next_sent(struct shift_ledger *l, u64 seq);
+/* the oldest entry that is not finished; head if there is none */
+u64 shift_ledger_unfinished(struct shift_ledger *l);
 /* oldest entry if it is executed: leaves the ledger; false if it is not */
 bool shift_ledger_pop(struct shift_ledger *l, u64 *seq);
 /*
  * The responder executed @packets packets, counted from the first packet of
  * the entry at tail (its first in all, not the first after a resume).  Marks
  * entries EXECUTED and notes how far the next one got.  -ERANGE, and nothing
- * changed, if that is more than was ever posted.
+ * changed, if that is more than was ever posted; -ENODATA if an answer is lost.
  */
 int shift_ledger_progress(struct shift_ledger *l, u64 packets);
 /* the first @n signaled entries from tail were completed by the default CQ */

@@ -131,13 +131,29 @@ static void handle_backup_error(struct shift_qp *sqp)
 
 	if (!status || sqp->state != SHIFT_ST_RUN || !sqp->path)
 		return;
-	if (status != IB_WC_RETRY_EXC_ERR && status != IB_WC_WR_FLUSH_ERR) {
+	if (shift_backup_recv_failed(sqp) ||
+	    (status != IB_WC_RETRY_EXC_ERR && status != IB_WC_WR_FLUSH_ERR)) {
 		/* the application's own: a bad key, a bad length */
 		shift_switch_fail(sqp, status);
 		return;
 	}
 	set_bit(SHIFT_QP_ERRORED, &sqp->flags);
 	handle_fault(sqp);
+}
+
+static void handle_kick(struct shift_qp *sqp)
+{
+	const struct ib_send_wr *bad;
+
+	if (sqp->state == SHIFT_ST_RUN && sqp->path) {
+		shift_recv_pump(sqp);
+		shift_replay_pump(sqp);
+	} else if (sqp->state == SHIFT_ST_FAIL || sqp->state == SHIFT_ST_APP)
+		shift_replay_flush(sqp);
+	else if (!test_bit(SHIFT_QP_GATED, &sqp->flags) &&
+		 !test_bit(SHIFT_QP_FENCED, &sqp->flags))
+		/* kept by a gate that opened meanwhile */
+		sqp->sdev->saved.post_send(sqp->qp, NULL, &bad);
 }
 
 static void handle_deadline(struct shift_qp *sqp)
@@ -159,7 +175,7 @@ static void handle_deadline(struct shift_qp *sqp)
 	case SHIFT_ST_RUN:
 		if (!test_bit(SHIFT_QP_ERRORED, &sqp->flags)) {
 			if (sqp->path)
-				shift_replay_pump(sqp);
+				handle_kick(sqp);
 			else if (READ_ONCE(sqp->sdev->port_down))
 				handle_fault(sqp);
 			break;
@@ -168,20 +184,6 @@ static void handle_deadline(struct shift_qp *sqp)
 	default:
 		shift_switch_event(sqp, SHIFT_EV_DEADLINE, NULL);
 	}
-}
-
-static void handle_kick(struct shift_qp *sqp)
-{
-	const struct ib_send_wr *bad;
-
-	if (sqp->state == SHIFT_ST_RUN && sqp->path)
-		shift_replay_pump(sqp);
-	else if (sqp->state == SHIFT_ST_FAIL || sqp->state == SHIFT_ST_APP)
-		shift_replay_flush(sqp);
-	else if (!test_bit(SHIFT_QP_GATED, &sqp->flags) &&
-		 !test_bit(SHIFT_QP_FENCED, &sqp->flags))
-		/* kept by a gate that opened meanwhile */
-		sqp->sdev->saved.post_send(sqp->qp, NULL, &bad);
 }
 
 /* One round: everything that is pending now.  False when nothing was. */

@@ -128,7 +128,7 @@ static_assert(sizeof(struct wire) <= SHIFT_MSG_MAX);
 
 #define MAX_24BIT	0xffffffu
 #define MAX_STATUS	4095u		/* MAX_ERRNO */
-#define PAIR_FLAGS	(SHIFT_PAIR_ACK | SHIFT_PAIR_REFUSED)
+#define PAIR_FLAGS	(SHIFT_PAIR_ACK | SHIFT_PAIR_REFUSED | SHIFT_PAIR_ATOMIC)
 
 static const struct {
 	const char *name;

@@ -43,6 +43,7 @@ enum shift_msg_progress {
 
 #define SHIFT_PAIR_ACK		(1u << 0)	/* answers a PAIR: do not answer again */
 #define SHIFT_PAIR_REFUSED	(1u << 1)	/* sender is unprotected: see reason */
+#define SHIFT_PAIR_ATOMIC	(1u << 2)	/* atomics may go to either of the sender's NICs */
 
 /**
  * struct shift_msg - a message in host order

@@ -12,6 +12,7 @@
 #define pr_fmt(fmt) KBUILD_MODNAME ": " fmt
 
 #include <linux/ktime.h>
+#include <linux/module.h>
 #include "shift.h"
 
 #define RETRY_MS_MIN	50
@@ -19,6 +20,21 @@
 
 #define KEY_ASKED	xa_mk_value(1ul << 32)
 #define KEY_NONE	xa_mk_value(1ul << 33)
+
+static bool atomics_anyway;
+module_param(atomics_anyway, bool, 0644);
+MODULE_PARM_DESC(atomics_anyway, "move atomics between NICs that do not claim to be atomic towards each other");
+
+/* May one counter be reached through the default NIC and its backup? mirror_sem */
+static bool atomic_together(struct shift_dev *sdev)
+{
+	struct shift_dev *backup = sdev->backup;
+
+	return READ_ONCE(atomics_anyway) ||
+	       (backup && backup->ibdev && sdev->ibdev &&
+		sdev->ibdev->attrs.atomic_cap == IB_ATOMIC_GLOB &&
+		backup->ibdev->attrs.atomic_cap == IB_ATOMIC_GLOB);
+}
 
 /* Set the reason; tell operators when it changes. */
 static void give_reason(struct shift_qp *sqp, enum shift_reason reason)
@@ -79,6 +95,10 @@ static void send_pair(struct shift_qp *sqp, u32 flags)
 {
 	struct shift_msg m = { .type = SHIFT_MSG_PAIR };
 
+	down_read(&sqp->sdev->mirror_sem);
+	if (atomic_together(sqp->sdev))
+		flags |= SHIFT_PAIR_ATOMIC;
+	up_read(&sqp->sdev->mirror_sem);
 	m.pair.flags = flags;
 	m.pair.reason = flags & SHIFT_PAIR_REFUSED ? sqp->reason : 0;
 	m.pair.src_qpn = sqp->qpn;
@@ -173,6 +193,7 @@ void shift_pairing_message(struct shift_qp *sqp, const struct shift_msg *m)
 		sqp->peer_told = false;
 	}
 	sqp->peer_backup_qpn = m->pair.backup_qpn;
+	sqp->peer_atomic = m->pair.flags & SHIFT_PAIR_ATOMIC;
 	if (!(m->pair.flags & SHIFT_PAIR_ACK) || !sqp->peer_told)
 		send_pair(sqp, flags);
 	if (m->dst_cookie == sqp->cookie) {

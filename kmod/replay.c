@@ -110,7 +110,7 @@ static void ingest(struct shift_qp *sqp)
 			err = -EINVAL;	/* zeroed by the RESET while it was posted */
 		if (!err)
 			err = shift_rxe_decode(raw, l->slot_size, &wr);
-		if (!err && wr.opcode != SHIFT_WR_RDMA_WRITE)
+		if (!err && !shift_wr_movable(&wr))
 			err = -EOPNOTSUPP;
 		if (err) {
 			sqp->stop_status = IB_WC_LOC_QP_OP_ERR;
@@ -119,8 +119,9 @@ static void ingest(struct shift_qp *sqp)
 			break;
 		}
 		shift_ledger_append(l, shift_wr_packets(wr.opcode, wr.length, sqp->mtu),
-				    sqp->sig_all || wr.flags & SHIFT_WR_SIGNALED ?
-				    0 : SHIFT_ENTRY_SILENT);
+				    shift_ledger_kind(wr.opcode) |
+				    (sqp->sig_all || wr.flags & SHIFT_WR_SIGNALED ?
+				     0 : SHIFT_ENTRY_SILENT));
 	}
 }
 
@@ -200,6 +201,9 @@ void shift_replay_pump(struct shift_qp *sqp)
 	case -ENOENT:
 		sqp->stop_status = IB_WC_REM_ACCESS_ERR;
 		break;
+	case -EPERM:
+		sqp->stop_status = IB_WC_RETRY_EXC_ERR;
+		break;
 	default:
 		sqp->stop_status = IB_WC_LOC_QP_OP_ERR;
 	}
@@ -224,10 +228,11 @@ void shift_replay_flush(struct shift_qp *sqp)
 		return;
 	do {
 		spin_lock_bh(&sqp->ledger_lock);
-		for (seq = l->tail; seq < l->head; seq++) {
+		/* nothing behind an error may succeed, executed or not */
+		for (seq = shift_ledger_unfinished(l); seq < l->head; seq++) {
 			struct shift_entry *e = shift_ledger_at(l, seq);
 
-			if (e->state == SHIFT_ENTRY_EXECUTED)
+			if (e->status)
 				continue;
 			e->state = SHIFT_ENTRY_EXECUTED;
 			e->status = sqp->fail_status;
@@ -247,4 +252,5 @@ void shift_replay_flush(struct shift_qp *sqp)
 		spin_unlock_bh(&sqp->ledger_lock);
 	} while (shift_ledger_count(l) &&
 		 shift_ledger_at(l, l->tail)->state != SHIFT_ENTRY_EXECUTED);
+	shift_recv_flush(sqp);
 }

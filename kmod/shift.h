@@ -156,6 +156,33 @@ struct shift_mailbox {
 	struct shift_msg msg[__SHIFT_MSG_MAX];
 };
 
+/** struct shift_recv - what a receive got, as in struct ib_wc */
+struct shift_recv {
+	u32 status, opcode, byte_len, ex, wc_flags;
+};
+
+/**
+ * struct shift_recvs - receives of a QP that is away from its default NIC
+ * @entry: per slot.
+ * @raw: kernel copy of the user's ring, slot for slot.
+ * @slots: power of two; 0: no receive queue.
+ * @slot_size: bytes of one.
+ * @tail: oldest one that the application was not shown.
+ * @done: oldest one without a completion.
+ * @post: next one to post on the backup.
+ * @head: next one to take from the ring.
+ * @imm_len: length of a WRITE with immediate that is resumed, for the first one.
+ *
+ * tail <= done <= post <= head, under ledger_lock; slot of sequence s: s % slots.
+ */
+struct shift_recvs {
+	struct shift_recv *entry;
+	u8 *raw;
+	u32 slots, slot_size;
+	u64 tail, done, post, head;
+	u32 imm_len;
+};
+
 /** struct shift_qp_times - CLOCK_REALTIME ns of the last switch, for operators */
 struct shift_qp_times {
 	u64 fault, agreed, fenced, replayed, completion;
@@ -199,7 +226,8 @@ struct shift_qp {
 	u32 expected_psn;		/* our responder's, at the fence */
 	bool unfenced;			/* it could not be asked */
 	u32 error_status;		/* enum ib_wc_status: first error kept back ... */
-	u32 error_pos;			/* ... and where it was in the send CQ's ring */
+	u32 error_pos;			/* ... and where the send CQ's ring was then */
+	u32 error_rpos;			/* ... and the receive CQ's */
 	u32 fail_status;		/* enum ib_wc_status for the first unfinished */
 	u32 stop_status;		/* an operation that cannot be replayed waits */
 	bool first_done;		/* first completion on the new path was seen */
@@ -231,6 +259,7 @@ struct shift_qp {
 	u32 peer_backup_qpn;
 	bool peer_ok;			/* PAIR was exchanged both ways */
 	bool peer_told;			/* peer was sent our cookie and its own */
+	bool peer_atomic;		/* its NICs are atomic towards each other */
 	bool resolved;			/* peer holds keys of ours */
 	unsigned int pair_tries;
 	struct shift_backup *backup;
@@ -238,7 +267,9 @@ struct shift_qp {
 
 	spinlock_t ledger_lock;
 	struct shift_ledger ledger;
+	struct shift_recvs recvs;
 	bool ledger_live;		/* it takes what is posted: default QP is fenced */
+	u32 resumed_imm;		/* length of a WRITE with immediate that is resumed */
 	u32 anchor_psn;			/* of the ledger's tail at the fence */
 	u32 fenced_count;		/* operations outstanding there: later ones were never sent */
 
@@ -368,13 +399,32 @@ void shift_fence_open(struct shift_qp *sqp);	/* let the provider go on */
 int shift_fence_supported(struct shift_qp *sqp);
 void shift_fence_mark_start(struct shift_qp *sqp);
 u32 shift_fence_cause(struct shift_qp *sqp);	/* any context */
-void shift_fence_mark_error(struct shift_qp *sqp, u32 status);	/* any context */
+
+/* tally.c: counting in the memory of a user's CQ */
+u32 shift_tally_begin(struct shift_cq *scq);
+int shift_tally_done(struct shift_qp *sqp, struct shift_cq *scq, u32 from, bool recvs, u8 *slot);
+void shift_tally_mark_error(struct shift_qp *sqp, u32 status);	/* any context */
+int shift_tally_errors(struct shift_qp *sqp, struct shift_cq *scq, u32 pos, u32 least, u8 *slot);
 
 /* replay.c: the ledger towards the backup QP and the application */
 void shift_replay_pump(struct shift_qp *sqp);	/* sqp->lock */
 void shift_replay_doorbell(struct shift_qp *sqp);	/* any context */
 void shift_replay_deliver(struct shift_qp *sqp);	/* any process context */
 void shift_replay_flush(struct shift_qp *sqp);	/* sqp->lock */
+
+/* recv.c: receives of a QP that is away */
+int shift_recv_init(struct shift_recvs *r, const struct shift_ring *ring);
+void shift_recv_free(struct shift_recvs *r);
+void shift_recv_capture(struct shift_qp *sqp);		/* sqp->lock; before RESET */
+bool shift_recv_used(const struct shift_qp *sqp);	/* ever; after capture */
+void shift_recv_start(struct shift_qp *sqp, u32 first, u32 count); /* ledger_lock */
+void shift_recv_rewind(struct shift_qp *sqp);		/* ledger_lock */
+void shift_recv_pump(struct shift_qp *sqp);		/* sqp->lock; armed */
+void shift_recv_doorbell(struct shift_qp *sqp);		/* any context but softirq */
+void shift_recv_done(struct shift_qp *sqp, const struct ib_wc *wc); /* ledger_lock */
+void shift_recv_deliver(struct shift_qp *sqp);		/* any but hard interrupts */
+void shift_recv_flush(struct shift_qp *sqp);		/* sqp->lock */
+void shift_recv_imm_len(struct shift_qp *sqp, u32 len);
 
 /* backup.c: the kernel-owned QP on the backup device; sqp->lock */
 int shift_backup_create(struct shift_qp *sqp);
@@ -385,6 +435,9 @@ int shift_backup_reset(struct shift_qp *sqp);
 u32 shift_backup_qpn(const struct shift_qp *sqp);
 void shift_backup_open(struct shift_qp *sqp);
 int shift_backup_post(struct shift_qp *sqp, u64 seq, u32 *rkey);	/* ledger_lock */
+int shift_backup_post_recv(struct shift_qp *sqp, u64 seq);		/* ledger_lock */
+bool shift_backup_recv_failed(const struct shift_qp *sqp);
+bool shift_backup_is_open(const struct shift_qp *sqp);			/* ledger_lock */
 u32 shift_backup_error(const struct shift_qp *sqp);	/* ib_wc_status, 0: none */
 bool shift_backup_busy(const struct shift_qp *sqp);
 u32 shift_start_psn(u64 cookie, u32 epoch);

@@ -133,6 +133,7 @@ static void act_ready_again(struct shift_qp *sqp)
 	m.ready.to = sqp->to;
 	m.ready.qpn = shift_backup_qpn(sqp);
 	m.ready.start_psn = shift_start_psn(sqp->cookie, sqp->epoch);
+	m.ready.imm_len = sqp->resumed_imm;
 	shift_switch_send(sqp, sqp->to, &m);
 }
 
@@ -168,6 +169,7 @@ static enum shift_event act_join(struct shift_qp *sqp, const struct shift_msg *m
 	sqp->epoch = m->epoch;
 	sqp->highest = m->epoch;
 	sqp->to = message_target(m);
+	sqp->resumed_imm = 0;
 	if (!sqp->times.fault)
 		sqp->times.fault = m->type == SHIFT_MSG_REQ && m->req.t_detect ?
 				   m->req.t_detect : ktime_get_real_ns();
@@ -196,6 +198,25 @@ static enum shift_event act_join(struct shift_qp *sqp, const struct shift_msg *m
 	return sqp->unfenced ? SHIFT_EV_UNFENCED : SHIFT_EV_FENCED;
 }
 
+/*
+ * The receiver of a WRITE with immediate that is resumed would be told only what
+ * was left of it: its whole length, or 0.
+ */
+static u32 resumed_imm(struct shift_qp *sqp)
+{
+	struct shift_ledger *l = &sqp->ledger;
+	struct shift_wr wr;
+	u64 seq = l->tail;
+
+	while (seq < l->head && shift_ledger_at(l, seq)->state == SHIFT_ENTRY_EXECUTED)
+		seq++;
+	if (seq == l->head || !shift_ledger_at(l, seq)->done ||
+	    shift_rxe_decode(shift_ledger_raw(l, seq), l->slot_size, &wr) ||
+	    wr.opcode != SHIFT_WR_RDMA_WRITE_WITH_IMM)
+		return 0;
+	return wr.length;
+}
+
 /* The peer's responder got to @m: what is left is ours to post again. */
 static bool act_ready(struct shift_qp *sqp, const struct shift_msg *m)
 {
@@ -207,7 +228,13 @@ static bool act_ready(struct shift_qp *sqp, const struct shift_msg *m)
 			err = shift_ledger_progress(&sqp->ledger,
 						    shift_psn_delta(m->progress.expected_psn,
 								    sqp->anchor_psn));
+		sqp->resumed_imm = resumed_imm(sqp);
 		spin_unlock_bh(&sqp->ledger_lock);
+	}
+	if (err == -ENODATA) {
+		/* an atomic was executed, what it returned is lost: say so */
+		shift_switch_fail(sqp, IB_WC_RETRY_EXC_ERR);
+		return false;
 	}
 	if (err) {
 		pr_warn_ratelimited("%s qp %u: peer expects psn %u, ours begin at %u: progress unknown\n",
@@ -220,11 +247,12 @@ static bool act_ready(struct shift_qp *sqp, const struct shift_msg *m)
 		shift_switch_fail(sqp, IB_WC_RETRY_EXC_ERR);
 		return false;
 	}
+	shift_recv_pump(sqp);
 	act_ready_again(sqp);
 	return true;
 }
 
-static void act_replay(struct shift_qp *sqp)
+static void act_replay(struct shift_qp *sqp, const struct shift_msg *m)
 {
 	struct shift_ledger *l = &sqp->ledger;
 	u32 executed = 0, replayed = 0, resumed = 0;
@@ -259,7 +287,9 @@ static void act_replay(struct shift_qp *sqp)
 	trace_shift_replay(sqp->sdev->name, sqp->qpn, sqp->epoch, executed, replayed);
 	sqp->times.replayed = ktime_get_real_ns();
 	shift_notify_qp(sqp, SHIFT_QP_EV_REPLAYED, sqp->times.replayed);
+	shift_recv_imm_len(sqp, m->ready.imm_len);
 	shift_backup_open(sqp);
+	shift_recv_deliver(sqp);
 	set_bit(SHIFT_QP_KICK, &sqp->flags);
 }
 
@@ -298,7 +328,7 @@ static enum shift_event act(struct shift_qp *sqp, const struct shift_rule *rule,
 		act_ready(sqp, m);
 		break;
 	case SHIFT_ACT_REPLAY:
-		act_replay(sqp);
+		act_replay(sqp, m);
 		break;
 	case SHIFT_ACT_FAIL:
 		/* the state is FAIL already: let the common path enter it */

@@ -27,6 +27,7 @@ static void qp_free(struct rcu_head *rcu)
 
 	kvfree(sqp->ledger.entry);
 	kvfree(sqp->ledger.raw);
+	shift_recv_free(&sqp->recvs);
 	kfree(sqp);
 }
 
@@ -354,6 +355,8 @@ static int qp_modify_away(struct shift_qp *sqp, struct ib_qp_attr *attr, int mas
 		sqp->ledger_live = false;
 		sqp->stop_status = 0;
 		spin_unlock_bh(&sqp->ledger_lock);
+		if (sqp->gate.page)
+			shift_word_write(&sqp->gate, 0);
 		return sqp->sdev->saved.modify_qp(sqp->qp, attr, mask, udata);
 	case IB_QPS_RTS:
 		/* from RTR, or new attributes: the backup is at RTS since it was armed */

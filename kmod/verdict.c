@@ -33,7 +33,7 @@ enum shift_abi_verdict shift_switch_verdict(struct shift_qp *sqp, u32 status)
 	if (READ_ONCE(sqp->state) != SHIFT_ST_OFF && !test_bit(SHIFT_QP_FENCED, &sqp->flags) &&
 	    !test_bit(SHIFT_QP_ERRORED, &sqp->flags)) {
 		cause = shift_fence_cause(sqp);
-		shift_fence_mark_error(sqp, status);
+		shift_tally_mark_error(sqp, status);
 	}
 	spin_lock_bh(&sqp->inbox_lock);
 	switch (sqp->state) {

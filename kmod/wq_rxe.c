@@ -85,20 +85,20 @@ static int decode_inline(const u8 *slot, u32 slot_size, struct shift_wr *wr)
 	return 0;
 }
 
-static int decode_sge(const u8 *slot, u32 slot_size, u32 num_sge,
+static int decode_sge(const u8 *slot, u32 slot_size, u32 offset, u32 num_sge,
 		      struct shift_wr *wr)
 {
 	u64 sum = 0;
 	u32 i;
 
 	if (num_sge > SHIFT_WR_MAX_SGE ||
-	    num_sge > (slot_size - DATA_OFFSET) / sizeof(struct rxe_sge))
+	    num_sge > (slot_size - offset) / sizeof(struct rxe_sge))
 		return -EINVAL;
 
 	for (i = 0; i < num_sge; i++) {
 		struct rxe_sge sge;
 
-		memcpy(&sge, slot + DATA_OFFSET + i * sizeof(sge), sizeof(sge));
+		memcpy(&sge, slot + offset + i * sizeof(sge), sizeof(sge));
 		if (!sge.length)	/* rxe does not look at its key either */
 			continue;
 		sum += sge.length;
@@ -155,7 +155,42 @@ int shift_rxe_decode(const void *slot, u32 slot_size, struct shift_wr *wr)
 
 	if (wr->flags & SHIFT_WR_INLINE)
 		return decode_inline(slot, slot_size, wr);
-	return decode_sge(slot, slot_size, wqe.dma.num_sge, wr);
+	return decode_sge(slot, slot_size, DATA_OFFSET, wqe.dma.num_sge, wr);
+}
+
+/**
+ * shift_rxe_recv_slot_min() - smallest slot that can hold a receive WQE
+ *
+ * Return: bytes, with nothing behind the WQE's fixed part.
+ */
+u32 shift_rxe_recv_slot_min(void)
+{
+	return sizeof(struct rxe_recv_wqe);
+}
+
+/**
+ * shift_rxe_decode_recv() - a receive WQE as a work request
+ * @slot: kernel copy of the slot, any alignment.
+ * @slot_size: its bytes.
+ * @wr: the result, undefined on error: wr_id, length, num_sge and sge.
+ *
+ * What rxe changes while it receives (resid, cur_sge) is not looked at.
+ *
+ * Return: 0, -EINVAL if malformed.
+ */
+int shift_rxe_decode_recv(const void *slot, u32 slot_size, struct shift_wr *wr)
+{
+	struct rxe_recv_wqe wqe;
+
+	if (slot_size < sizeof(wqe))
+		return -EINVAL;
+	memcpy(&wqe, slot, sizeof(wqe));
+
+	memset(wr, 0, sizeof(*wr));
+	wr->wr_id = wqe.wr_id;
+	wr->length = wqe.dma.length;
+	return decode_sge(slot, slot_size, offsetof(struct rxe_recv_wqe, dma.sge),
+			  wqe.dma.num_sge, wr);
 }
 
 static void mark_of(const struct rxe_send_wqe *wqe, struct shift_rxe_mark *m)

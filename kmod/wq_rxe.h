@@ -34,6 +34,9 @@ u32 shift_rxe_slot_min(void);
 
 /* 0, -EINVAL (malformed), -EOPNOTSUPP (an operation that is not covered) */
 int shift_rxe_decode(const void *slot, u32 slot_size, struct shift_wr *wr);
+/* a receive: wr_id, length and scatter list; 0, -EINVAL */
+int shift_rxe_decode_recv(const void *slot, u32 slot_size, struct shift_wr *wr);
+u32 shift_rxe_recv_slot_min(void);
 int shift_rxe_mark(const void *slot, u32 slot_size, struct shift_rxe_mark *m);
 
 /*

@@ -3,6 +3,28 @@
 #include "wr.h"
 
 /**
+ * shift_wr_movable() - can the operation be posted on another device?
+ * @wr: the request.
+ *
+ * What works on memory keys as objects, windows and invalidations, cannot yet.
+ */
+bool shift_wr_movable(const struct shift_wr *wr)
+{
+	switch (wr->opcode) {
+	case SHIFT_WR_RDMA_WRITE:
+	case SHIFT_WR_RDMA_WRITE_WITH_IMM:
+	case SHIFT_WR_SEND:
+	case SHIFT_WR_SEND_WITH_IMM:
+	case SHIFT_WR_RDMA_READ:
+	case SHIFT_WR_ATOMIC_CMP_AND_SWP:
+	case SHIFT_WR_ATOMIC_FETCH_AND_ADD:
+		return true;
+	default:
+		return false;
+	}
+}
+
+/**
  * shift_wr_skip() - resume a transfer behind what was delivered
  * @wr: the request; changed in place, only on success.
  * @bytes: bytes from its beginning that need not be transferred again.

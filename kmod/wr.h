@@ -68,6 +68,8 @@ struct shift_wr {
 	struct shift_sge sge[SHIFT_WR_MAX_SGE];
 };
 
+/* can it be moved to another device? */
+bool shift_wr_movable(const struct shift_wr *wr);
 int shift_wr_skip(struct shift_wr *wr, u32 bytes);
 
 #endif /* SHIFT_WR_H */

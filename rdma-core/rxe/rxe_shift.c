@@ -204,7 +204,7 @@ void rxe_shift_unregister_qp(struct rxe_qp *qp)
 	qp->shift.flag = 0;
 }
 
-/* The gate is shut: sleep until it opens, for a time that the kernel bounds */
+/* If the gate is shut: sleep until it opens, for a time that the kernel bounds */
 static void shift_wait(struct rxe_qp *qp, pthread_spinlock_t *lock)
 {
 	struct shift_abi_id cmd = {
@@ -212,7 +212,9 @@ static void shift_wait(struct rxe_qp *qp, pthread_spinlock_t *lock)
 		.id = qp->shift.id,
 	};
 
-	if (!qp->shift.registered)
+	if (!qp->shift.registered ||
+	    !(rxe_side_load(&qp->shift.flag, memory_order_relaxed) &
+	      SHIFT_QP_FLAG_GATE))
 		return;
 
 	pthread_spin_unlock(lock);
@@ -225,9 +227,22 @@ void rxe_shift_wait_sq(struct rxe_qp *qp)
 	shift_wait(qp, &qp->sq.lock);
 }
 
-void rxe_shift_wait_rq(struct rxe_qp *qp)
+/* Whether to KICK after the post: while the QP is away nobody looks at the ring */
+bool rxe_shift_wait_rq(struct rxe_qp *qp)
 {
 	shift_wait(qp, &qp->rq.lock);
+	return qp->shift.registered &&
+	       rxe_side_load(&qp->shift.flag, memory_order_relaxed);
+}
+
+void rxe_shift_kick(struct rxe_qp *qp)
+{
+	struct shift_abi_id cmd = {
+		.type = SHIFT_ABI_QP,
+		.id = qp->shift.id,
+	};
+
+	ioctl(shift_get_fd(qp->vqp.qp.context), SHIFT_IOC_KICK, &cmd);
 }
 
 /* Is this error part of a switch, and not for the application to see? */

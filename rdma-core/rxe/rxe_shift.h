@@ -53,7 +53,8 @@ void rxe_shift_register_qp(struct rxe_qp *qp);
 void rxe_shift_unregister_qp(struct rxe_qp *qp);
 
 __rxe_cold void rxe_shift_wait_sq(struct rxe_qp *qp);
-__rxe_cold void rxe_shift_wait_rq(struct rxe_qp *qp);
+__rxe_cold bool rxe_shift_wait_rq(struct rxe_qp *qp);
+__rxe_cold void rxe_shift_kick(struct rxe_qp *qp);
 __rxe_cold int rxe_shift_poll_cq(struct rxe_cq *cq, int ne, struct ibv_wc *wc);
 __rxe_cold int rxe_shift_start_poll(struct rxe_cq *cq);
 __rxe_cold int rxe_shift_next_poll(struct rxe_cq *cq);

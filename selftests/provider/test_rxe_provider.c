@@ -35,7 +35,7 @@ static struct {
 	int		fd;		/* of /dev/shift; 0: not open */
 	int		absent;
 	uint32_t	version;
-	int		opens, queries, waits, cqes;
+	int		opens, queries, waits, kicks, cqes;
 	int		cq_regs, cq_unregs, qp_regs, qp_unregs;
 	int		reg_cq_error;
 	uint32_t	verdict;
@@ -92,6 +92,11 @@ static int kern_ioctl(unsigned long cmd, void *arg)
 		if (id->type != SHIFT_ABI_QP || id->id != QP_ID)
 			abort();
 		kern_wait();
+		return 0;
+	case SHIFT_IOC_KICK:
+		if (id->type != SHIFT_ABI_QP || id->id != QP_ID)
+			abort();
+		kern.kicks++;
 		return 0;
 	case SHIFT_IOC_CQE:
 		kern.cqes++;
@@ -430,6 +435,32 @@ static void test_gate(struct ibv_device *dev)
 	close_device();
 }
 
+/* Away from its device: posts go on as ever, and receives are told */
+static void test_kick(struct ibv_device *dev)
+{
+	volatile uint32_t *flag;
+	struct ibv_wc wc[4];
+
+	open_device(dev);
+	setup(0);
+	flag = (uint32_t *)(uintptr_t)kern.qp.flag_addr;
+	post_recv();
+	CHECK(kern.kicks == 0);
+	*flag = SHIFT_QP_FLAG_KICK;
+	post_recv();
+	CHECK(kern.kicks == 1 && kern.waits == 0);
+	CHECK(*flag == SHIFT_QP_FLAG_KICK);
+	post(1);
+	CHECK(kern.kicks == 1 && kern.waits == 0);
+	*flag = SHIFT_QP_FLAG_GATE;
+	post_recv();		/* the kernel opens the gate: nothing to tell */
+	CHECK(kern.kicks == 1 && kern.waits == 1);
+	settle();
+	CHECK(ibv_poll_cq(cq, 4, wc) == 1 && wc[0].wr_id == 1);
+	teardown();
+	close_device();
+}
+
 static void test_poll(struct ibv_device *dev)
 {
 	struct ibv_wc wc[8];
@@ -598,12 +629,13 @@ int main(int argc, char **argv)
 		printf("1..0 # SKIP no such RDMA device\n");
 		return 4;
 	}
-	printf("1..9\n");
+	printf("1..10\n");
 	run("provider_no_module", test_absent, dev);
 	run("provider_other_abi", test_version, dev);
 	run("provider_refused", test_refused, dev);
 	run("provider_register", test_register, dev);
 	run("provider_gate", test_gate, dev);
+	run("provider_kick", test_kick, dev);
 	run("provider_poll_cq", test_poll, dev);
 	run("provider_swallow", test_swallow, dev);
 	run("provider_poll_ex", test_poll_ex, dev);

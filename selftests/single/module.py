@@ -166,6 +166,12 @@ def memlock(bed):
     check(re.search(r"registered [1-9]", plain), plain)
 
 
+@test("provider", "against a make-believe kernel", MAIN, BARE)
+def provider(bed):
+    """What the patched provider asks and obeys, each thing provoked."""
+    bed.nodes[0].must(["test_rxe_provider", "rxe0"], env=PATCHED, timeout=120)
+
+
 @test("verbs", "control verbs give the same result with the module", MAIN)
 def same_results(bed):
     """ibv_devinfo and the ping-pongs of the distribution, module or not."""

@@ -22,14 +22,14 @@ def flowing(node, rail, much=1 << 20):
              lambda: bytes_sent(node, rail) - before > much, 60)
 
 
-def survives(bed, program, *options, much=1 << 20):
+def survives(bed, program, *options, much=1 << 20, qps=1):
     """Run, pull the client's cable, insist on a good end."""
     client, server = bed.nodes[:2]
     counters = shift.Counters(bed)
     serving, running = perftest(client, server, program, *options)
     flowing(client, 0, much)
     for node in (client, server):
-        shift.protected(node, 1)
+        shift.protected(node, qps)
     client.link(0, False)
     flowing(client, 1, much)
     running.expect(0, 180)
@@ -52,6 +52,32 @@ def write_bw(bed):
 def write_lat(bed):
     """Each side writes and waits for the other's byte in memory."""
     survives(bed, "ib_write_lat", "-s", 8, "-n", 5000, much=1 << 15)
+
+
+@test("perftest", "ib_send_bw survives the client's cable", MAIN)
+def send_bw(bed):
+    """Receives are posted all the time; each SEND takes one."""
+    few = 400 if bed.kernel == "debug" else 3000
+    survives(bed, "ib_send_bw", "-s", 65536, "-n", few)
+
+
+@test("perftest", "ib_send_bw -e -q 4 in both directions survives")
+def send_bw_events(bed):
+    """Asleep on a completion channel, four QPs, traffic both ways."""
+    survives(bed, "ib_send_bw", "-s", 16384, "-n", 2000, "-e", "-q", 4, "-b", qps=4)
+
+
+@test("perftest", "ib_send_lat survives the client's cable")
+def send_lat(bed):
+    """One SEND at a time, each answered."""
+    survives(bed, "ib_send_lat", "-s", 8, "-n", 5000, much=1 << 15)
+
+
+@test("perftest", "ib_read_bw survives the client's cable", MAIN)
+def read_bw(bed):
+    """What was asked for and not answered is asked for again."""
+    few = 400 if bed.kernel == "debug" else 3000
+    survives(bed, "ib_read_bw", "-s", 65536, "-n", few)
 
 
 @test("perftest", "ib_write_bw without the module ends in an error", MAIN,

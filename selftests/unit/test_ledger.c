@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /* The ledger against a model that is too simple to be wrong. */
 #include "ledger.h"
+#include "wr.h"
 #include "ktap.h"
 
 #define SLOTS	16
@@ -45,6 +46,51 @@ static void empty_and_full(struct ktap *t)
 
 	shift_ledger_start(&l, SLOTS + 3);	/* a mask is applied */
 	EXPECT_EQ(t, l.head, 3);
+}
+
+/* what the responder's progress means for each kind of operation */
+static void kinds(struct ktap *t)
+{
+	u64 seq;
+
+	EXPECT_EQ(t, shift_ledger_kind(SHIFT_WR_RDMA_WRITE), 0);
+	EXPECT_EQ(t, shift_ledger_kind(SHIFT_WR_RDMA_WRITE_WITH_IMM), 0);
+	EXPECT_EQ(t, shift_ledger_kind(SHIFT_WR_SEND_WITH_IMM), SHIFT_ENTRY_WHOLE);
+
+	/* a READ is asked again, what was executed behind it is not */
+	fresh(5);
+	shift_ledger_append(&l, 2, 0);
+	shift_ledger_append(&l, 4, shift_ledger_kind(SHIFT_WR_RDMA_READ));
+	shift_ledger_append(&l, 3, shift_ledger_kind(SHIFT_WR_SEND));
+	shift_ledger_append(&l, 3, shift_ledger_kind(SHIFT_WR_SEND));
+	EXPECT_EQ(t, shift_ledger_progress(&l, 2 + 4 + 3 + 2), 0);
+	EXPECT_EQ(t, shift_ledger_at(&l, 5)->state, SHIFT_ENTRY_EXECUTED);
+	EXPECT_EQ(t, shift_ledger_at(&l, 6)->state, SHIFT_ENTRY_OUT);
+	EXPECT_EQ(t, shift_ledger_at(&l, 6)->done, 0);
+	EXPECT_EQ(t, shift_ledger_at(&l, 7)->state, SHIFT_ENTRY_EXECUTED);
+	EXPECT_EQ(t, shift_ledger_at(&l, 8)->state, SHIFT_ENTRY_OUT);
+	EXPECT_EQ(t, shift_ledger_at(&l, 8)->done, 0);	/* a SEND begins anew */
+	EXPECT_EQ(t, shift_ledger_unfinished(&l), 6);
+	EXPECT(t, shift_ledger_next(&l, &seq) && seq == 6);
+	shift_ledger_sent(&l, 6, 1);
+	EXPECT(t, shift_ledger_next(&l, &seq) && seq == 8);
+	shift_ledger_sent(&l, 8, 1);
+	EXPECT_EQ(t, shift_ledger_next_sent(&l, 5), 6);
+	EXPECT_EQ(t, shift_ledger_next_sent(&l, 7), 8);
+	EXPECT_EQ(t, shift_ledger_next_sent(&l, 9), 9);
+	EXPECT_EQ(t, shift_ledger_executed(&l, 6), 0);
+	EXPECT_EQ(t, shift_ledger_unfinished(&l), 8);
+
+	/* an atomic that was executed cannot be asked again; one that was not, can */
+	fresh(0);
+	shift_ledger_append(&l, 1, 0);
+	shift_ledger_append(&l, 1, shift_ledger_kind(SHIFT_WR_ATOMIC_FETCH_AND_ADD));
+	shift_ledger_append(&l, 1, shift_ledger_kind(SHIFT_WR_ATOMIC_CMP_AND_SWP));
+	EXPECT_EQ(t, shift_ledger_progress(&l, 1), 0);
+	EXPECT_EQ(t, shift_ledger_unfinished(&l), 1);
+	EXPECT_EQ(t, shift_ledger_progress(&l, 2), -ENODATA);
+	EXPECT_EQ(t, shift_ledger_unfinished(&l), 1);	/* its error begins there */
+	EXPECT_EQ(t, shift_ledger_at(&l, 2)->state, SHIFT_ENTRY_OUT);
 }
 
 static void local_operations_follow_their_successors(struct ktap *t)
@@ -293,6 +339,7 @@ static void against_the_model(struct ktap *t)
 
 static const struct ktap_case cases[] = {
 	KTAP_CASE(empty_and_full),
+	KTAP_CASE(kinds),
 	KTAP_CASE(local_operations_follow_their_successors),
 	KTAP_CASE(progress_in_64_bits),
 	KTAP_CASE(against_the_model),

@@ -24,7 +24,7 @@ static void any_message(struct rnd *r, u8 type)
 	case SHIFT_MSG_PAIR:
 		if (rnd_one_in(r, 2))
 			msg.dst_cookie = 0;
-		msg.pair.flags = rnd_below(r, 4);
+		msg.pair.flags = rnd_below(r, 8);
 		msg.pair.reason = rnd32(r);
 		msg.pair.src_qpn = rnd_below(r, 1u << 24);
 		msg.pair.dst_qpn = rnd_below(r, 1u << 24);
@@ -225,7 +225,7 @@ static void out_of_range(struct ktap *t)
 	REFUSES(t, GONE, msg.dst_cookie = 0);
 	REFUSES(t, DRAINED, msg.epoch = 0);
 	REFUSES(t, PAIR, msg.src_cookie = 0);
-	REFUSES(t, PAIR, msg.pair.flags |= 4);
+	REFUSES(t, PAIR, msg.pair.flags |= 8);
 	REFUSES(t, PAIR, msg.pair.src_qpn = 1u << 24);
 	REFUSES(t, PAIR, msg.pair.dst_qpn = 1u << 24);
 	REFUSES(t, PAIR, msg.pair.backup_qpn = 1u << 24);

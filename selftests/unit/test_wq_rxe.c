@@ -695,11 +695,53 @@ static void marks(struct ktap *t)
 	EXPECT_EQ(t, one.bytes[shift_rxe_first_psn_offset()], 2);
 }
 
+static void receives(struct ktap *t)
+{
+	static union {
+		struct rxe_recv_wqe wqe;
+		u8 bytes[256];
+	} slot;
+	const u32 sge = offsetof(struct rxe_recv_wqe, dma.sge);
+	const struct rxe_sge entry = { .addr = 0x1000, .length = 30, .lkey = 7 };
+	struct rnd r = { .state = 11 };
+	int i;
+
+	slot.wqe.wr_id = 77;
+	EXPECT_EQ(t, shift_rxe_decode_recv(&slot, sizeof(slot), &wr), 0);
+	EXPECT(t, wr.wr_id == 77 && !wr.length && !wr.num_sge);
+
+	memcpy(slot.bytes + sge, &entry, sizeof(entry));
+	memcpy(slot.bytes + sge + sizeof(entry), &entry, sizeof(entry));
+	slot.wqe.dma.num_sge = 2;
+	slot.wqe.dma.length = 60;
+	slot.wqe.dma.resid = 5;		/* half received */
+	slot.wqe.dma.cur_sge = 1;
+	EXPECT_EQ(t, shift_rxe_decode_recv(&slot, sizeof(slot), &wr), 0);
+	EXPECT(t, wr.length == 60 && wr.num_sge == 2 && wr.sge[1].addr == 0x1000 &&
+		  wr.sge[1].length == 30 && wr.sge[1].lkey == 7);
+	slot.wqe.dma.length = 61;
+	EXPECT_EQ(t, shift_rxe_decode_recv(&slot, sizeof(slot), &wr), -EINVAL);
+	slot.wqe.dma.length = 60;
+	EXPECT_EQ(t, shift_rxe_decode_recv(&slot, sge + 31, &wr), -EINVAL);
+	slot.wqe.dma.num_sge = 0xffffffffu;
+	EXPECT_EQ(t, shift_rxe_decode_recv(&slot, sizeof(slot), &wr), -EINVAL);
+	EXPECT_EQ(t, shift_rxe_decode_recv(&slot, shift_rxe_recv_slot_min() - 1, &wr), -EINVAL);
+
+	for (i = 0; i < 20000; i++) {
+		rnd_fill(&r, slot.bytes, sizeof(slot));
+		slot.wqe.dma.num_sge = rnd_below(&r, 20);
+		if (shift_rxe_decode_recv(&slot, sizeof(slot), &wr))
+			continue;
+		EXPECT(t, wr.num_sge <= SHIFT_WR_MAX_SGE);
+	}
+}
+
 static const struct ktap_case cases[] = {
 	KTAP_CASE(decode_each_operation),
 	KTAP_CASE(decode_refusals),
 	KTAP_CASE(decode_anything),
 	KTAP_CASE(marks),
+	KTAP_CASE(receives),
 	KTAP_CASE(rewind_by_hand),
 	KTAP_CASE(rewind_of_a_running_qp),
 	KTAP_CASE(rewind_after_an_error),

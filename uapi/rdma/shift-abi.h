@@ -20,7 +20,7 @@
 #include <linux/types.h>
 #include <linux/ioctl.h>
 
-#define SHIFT_ABI_VERSION	1
+#define SHIFT_ABI_VERSION	2
 #define SHIFT_ABI_DEVICE	"/dev/shift"
 
 enum shift_abi_provider {
@@ -32,8 +32,13 @@ enum shift_abi_type {
 	SHIFT_ABI_QP	= 2,
 };
 
-/* Bits of a QP's flag word: non-zero means "do not touch the rings, WAIT". */
+/*
+ * Bits of a QP's flag word, to be looked at under the queue's lock before a post.
+ * GATE: do not touch the rings, WAIT. KICK: the QP is away from its device; post
+ * as ever, and after receives call KICK.
+ */
 #define SHIFT_QP_FLAG_GATE	(1u << 0)
+#define SHIFT_QP_FLAG_KICK	(1u << 1)
 
 /* Bits of a CQ's flag word: completions wait in the side ring. */
 #define SHIFT_CQ_FLAG_SIDE	(1u << 0)
@@ -118,13 +123,14 @@ struct shift_abi_reg_qp {
 };
 
 /**
- * struct shift_abi_id - SHIFT_IOC_UNREGISTER, SHIFT_IOC_WAIT
- * @type: enum shift_abi_type (WAIT: SHIFT_ABI_QP only).
+ * struct shift_abi_id - SHIFT_IOC_UNREGISTER, SHIFT_IOC_WAIT, SHIFT_IOC_KICK
+ * @type: enum shift_abi_type (WAIT, KICK: SHIFT_ABI_QP only).
  * @id: what REGISTER returned.
  *
  * WAIT sleeps until the QP's gate is open, at most one second; call it without
  * the queue lock.  It returns 0, or -EINTR, -ETIMEDOUT: the caller proceeds
- * with its post in every case.
+ * with its post in every case.  KICK does not sleep on the network: the kernel
+ * takes in what was posted.
  */
 struct shift_abi_id {
 	__u32 type;
@@ -158,6 +164,7 @@ struct shift_abi_cqe {
 #define SHIFT_IOC_UNREGISTER	_IOW(0xf5, 0x03, struct shift_abi_id)
 #define SHIFT_IOC_WAIT		_IOW(0xf5, 0x04, struct shift_abi_id)
 #define SHIFT_IOC_CQE		_IOWR(0xf5, 0x05, struct shift_abi_cqe)
+#define SHIFT_IOC_KICK		_IOW(0xf5, 0x06, struct shift_abi_id)
 
 /**
  * struct shift_abi_wc - one completion in a side ring

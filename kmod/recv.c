@@ -1,0 +1,285 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * Receives of a QP that is away from its default NIC: taken from the user's ring,
+ * posted to the backup QP, and completed through the side ring of the receive CQ,
+ * in the order in which they were posted.
+ *
+ * ledger_lock covers them as it covers the ledger of the send side.  In Fallback
+ * the provider calls KICK after each post, as the ring has no doorbell.
+ */
+#define pr_fmt(fmt) KBUILD_MODNAME ": " fmt
+
+#include <linux/slab.h>
+#include "shift.h"
+
+#define RETRY_MS	20
+
+static u32 recv_slot(const struct shift_recvs *r, u64 seq)
+{
+	return (u32)seq & (r->slots - 1);
+}
+
+static u8 *recv_raw(const struct shift_recvs *r, u64 seq)
+{
+	return r->raw + (size_t)recv_slot(r, seq) * r->slot_size;
+}
+
+/**
+ * shift_recv_init - memory for the receives of a QP
+ * @r: filled in.
+ * @ring: its receive ring; not pinned: it has none.
+ *
+ * Return: 0, -ENOMEM.
+ */
+int shift_recv_init(struct shift_recvs *r, const struct shift_ring *ring)
+{
+	memset(r, 0, sizeof(*r));
+	if (!ring->npages)
+		return 0;
+	r->entry = kvcalloc(ring->slots, sizeof(*r->entry), GFP_KERNEL);
+	r->raw = kvcalloc(ring->slots, ring->slot_size, GFP_KERNEL);
+	if (!r->entry || !r->raw) {
+		shift_recv_free(r);
+		return -ENOMEM;
+	}
+	r->slots = ring->slots;
+	r->slot_size = ring->slot_size;
+	return 0;
+}
+
+void shift_recv_free(struct shift_recvs *r)
+{
+	kvfree(r->entry);
+	kvfree(r->raw);
+	memset(r, 0, sizeof(*r));
+}
+
+/* Copy the ring while it still has something in it: RESET zeroes it. */
+void shift_recv_capture(struct shift_qp *sqp)
+{
+	struct shift_recvs *r = &sqp->recvs;
+	u32 i;
+
+	for (i = 0; i < r->slots; i++)
+		shift_ring_copy_slot(&sqp->rq, i, recv_raw(r, i));
+}
+
+/* Was a receive ever posted?  rxe hands rings out zeroed. */
+bool shift_recv_used(const struct shift_qp *sqp)
+{
+	const struct shift_recvs *r = &sqp->recvs;
+
+	return r->slots && memchr_inv(r->raw, 0, (size_t)r->slots * r->slot_size);
+}
+
+/**
+ * shift_recv_start - the fenced QP has @count receives without a completion
+ * @sqp: the QP; ledger_lock.
+ * @first: ring index of the oldest.
+ * @count: how many.
+ */
+void shift_recv_start(struct shift_qp *sqp, u32 first, u32 count)
+{
+	struct shift_recvs *r = &sqp->recvs;
+
+	if (!r->slots)
+		return;
+	r->tail = first & (r->slots - 1);
+	r->done = r->tail;
+	r->post = r->tail;
+	r->head = r->tail + count;
+	r->imm_len = 0;
+	shift_ring_set_consumer(&sqp->rq, recv_slot(r, r->tail));
+}
+
+/* What was posted and has no completion is to be posted again; ledger_lock. */
+void shift_recv_rewind(struct shift_qp *sqp)
+{
+	sqp->recvs.post = sqp->recvs.done;
+}
+
+/* READY of the peer: it resumes a WRITE with immediate of that length. */
+void shift_recv_imm_len(struct shift_qp *sqp, u32 len)
+{
+	spin_lock_bh(&sqp->ledger_lock);
+	sqp->recvs.imm_len = len;
+	spin_unlock_bh(&sqp->ledger_lock);
+}
+
+static void ingest(struct shift_qp *sqp)
+{
+	struct shift_recvs *r = &sqp->recvs;
+	u32 producer = shift_ring_producer(&sqp->rq);
+
+	while (recv_slot(r, r->head) != producer && r->head - r->tail < r->slots - 1) {
+		shift_ring_copy_slot(&sqp->rq, recv_slot(r, r->head), recv_raw(r, r->head));
+		r->head++;
+	}
+}
+
+/* Post what can be posted; ledger_lock.  Returns what stopped it. */
+static int post_all(struct shift_qp *sqp)
+{
+	struct shift_recvs *r = &sqp->recvs;
+	int err = 0;
+
+	while (r->post < r->head && !err) {
+		err = shift_backup_post_recv(sqp, r->post);
+		if (!err)
+			r->post++;
+	}
+	return err;
+}
+
+/* Process context; returns whether the work item has to look again. */
+static bool take_in(struct shift_qp *sqp)
+{
+	int err;
+
+	ingest(sqp);
+	err = post_all(sqp);
+	if (err == -EACCES || err == -EINVAL)
+		sqp->stop_status = IB_WC_LOC_PROT_ERR;
+	return sqp->stop_status || (err && err != -EAGAIN);
+}
+
+/**
+ * shift_recv_pump - post receives on the backup QP
+ * @sqp: the QP, locked; its backup is armed.
+ */
+void shift_recv_pump(struct shift_qp *sqp)
+{
+	bool more = false;
+
+	lockdep_assert_held(&sqp->lock);
+	spin_lock_bh(&sqp->ledger_lock);
+	if (sqp->registered && sqp->recvs.slots)
+		more = take_in(sqp);
+	spin_unlock_bh(&sqp->ledger_lock);
+	if (more)
+		shift_switch_arm(sqp, RETRY_MS);
+	shift_recv_deliver(sqp);
+}
+
+/**
+ * shift_recv_doorbell - the application posted receives on a QP that is away
+ * @sqp: the QP.
+ *
+ * Context: any that may take a spinlock, but softirq.
+ */
+void shift_recv_doorbell(struct shift_qp *sqp)
+{
+	bool more = false;
+
+	spin_lock_bh(&sqp->ledger_lock);
+	if (sqp->ledger_live && sqp->registered && sqp->recvs.slots) {
+		if (sqp->state == SHIFT_ST_FAIL || sqp->state == SHIFT_ST_APP)
+			more = true;
+		else
+			more = take_in(sqp);
+	}
+	spin_unlock_bh(&sqp->ledger_lock);
+	if (more)
+		shift_switch_kick(sqp, SHIFT_QP_KICK);
+}
+
+/**
+ * shift_recv_done - the backup completed its oldest receive
+ * @sqp: the QP; ledger_lock.
+ * @wc: the completion.
+ *
+ * Context: softirq.
+ */
+void shift_recv_done(struct shift_qp *sqp, const struct ib_wc *wc)
+{
+	struct shift_recvs *r = &sqp->recvs;
+	struct shift_recv *e = &r->entry[recv_slot(r, r->done)];
+
+	if (r->done == r->post)
+		return;
+	*e = (struct shift_recv) {
+		.status = wc->status,
+		.opcode = wc->opcode,
+		.byte_len = wc->byte_len,
+		.ex = (__force u32)wc->ex.imm_data,
+		.wc_flags = wc->wc_flags & (IB_WC_GRH | IB_WC_WITH_IMM),
+	};
+	r->done++;
+	post_all(sqp);
+}
+
+static int push_wc(struct shift_qp *sqp, u64 seq)
+{
+	struct shift_recvs *r = &sqp->recvs;
+	const struct shift_recv *e = &r->entry[recv_slot(r, seq)];
+	struct shift_abi_wc wc = {
+		.status = e->status,
+		.opcode = e->opcode,
+		.byte_len = e->byte_len,
+		.ex = e->ex,
+		.wc_flags = e->wc_flags,
+		.qp_num = sqp->qpn,
+		.port_num = 1,
+	};
+
+	if (r->imm_len && e->opcode == IB_WC_RECV_RDMA_WITH_IMM)
+		wc.byte_len = r->imm_len;
+	/* a slot that cannot be decoded has at least its wr_id in front */
+	memcpy(&wc.wr_id, recv_raw(r, seq), sizeof(wc.wr_id));
+	return shift_cq_push(sqp->rcq, &wc);
+}
+
+/**
+ * shift_recv_deliver - show the application what it has received
+ * @sqp: the QP.
+ *
+ * Not before both sides are ready: READY may have something to say about the
+ * first one.
+ *
+ * Context: process or softirq context, any lock but ledger_lock.
+ */
+void shift_recv_deliver(struct shift_qp *sqp)
+{
+	struct shift_recvs *r = &sqp->recvs;
+	int err;
+
+	spin_lock_bh(&sqp->ledger_lock);
+	while (r->tail < r->done && (shift_backup_is_open(sqp) ||
+				     sqp->state == SHIFT_ST_FAIL ||
+				     sqp->state == SHIFT_ST_APP)) {
+		/* as rxe does: the slot is free before its completion is seen */
+		if (sqp->registered)
+			shift_ring_set_consumer(&sqp->rq, recv_slot(r, r->tail + 1));
+		err = push_wc(sqp, r->tail);
+		if (err == -ENOSPC) {
+			shift_switch_arm(sqp, RETRY_MS);
+			break;
+		}
+		r->imm_len = 0;
+		r->tail++;
+	}
+	spin_unlock_bh(&sqp->ledger_lock);
+}
+
+/**
+ * shift_recv_flush - error completions for all receives, now and later
+ * @sqp: the QP, locked, in FAIL or APP; nothing can be received any more.
+ */
+void shift_recv_flush(struct shift_qp *sqp)
+{
+	struct shift_recvs *r = &sqp->recvs;
+
+	lockdep_assert_held(&sqp->lock);
+	if (!sqp->registered || !r->slots || !sqp->ledger_live)
+		return;
+	spin_lock_bh(&sqp->ledger_lock);
+	ingest(sqp);
+	for (; r->done < r->head; r->done++)
+		r->entry[recv_slot(r, r->done)] = (struct shift_recv) {
+			.status = IB_WC_WR_FLUSH_ERR,
+			.opcode = IB_WC_RECV,
+		};
+	r->post = r->done;
+	spin_unlock_bh(&sqp->ledger_lock);
+	shift_recv_deliver(sqp);
+}

@@ -1,0 +1,129 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * Counting completions of a QP in the memory of a user's CQ: what rxe gave in the
+ * time between a look at its rings and the RESET.  The memory is the user's (ring.h).
+ *
+ * A stamp in the slot before the first one counted tells whether the CQ went round
+ * meanwhile: the tail of a slot is nobody's, but a new completion overwrites it.
+ */
+#include <rdma/ib_user_verbs.h>
+#include "shift.h"
+
+#define CQ_STAMP	0x5348494654535450ull
+
+static void stamp(const struct shift_ring *ring, u32 first)
+{
+	u64 value = CQ_STAMP;
+
+	shift_ring_write_slot(ring, first - 1, ring->slot_size - sizeof(value), &value,
+			      sizeof(value));
+}
+
+static bool stamped(const struct shift_ring *ring, u32 first, u8 *slot)
+{
+	u64 value;
+
+	shift_ring_copy_slot(ring, first - 1, slot);
+	memcpy(&value, slot + ring->slot_size - sizeof(value), sizeof(value));
+	return value == CQ_STAMP;
+}
+
+/* Count from the next completion on: its index. */
+u32 shift_tally_begin(struct shift_cq *scq)
+{
+	u32 producer = shift_ring_producer(&scq->ring);
+
+	stamp(&scq->ring, producer);
+	return producer;
+}
+
+/**
+ * shift_tally_done - completions with success
+ * @sqp: whose.
+ * @scq: its send or its receive CQ.
+ * @from: from shift_tally_begin().
+ * @recvs: count those of receives, else those of sends.
+ * @slot: scratch for one slot of the CQ.
+ *
+ * Return: the number; -EOVERFLOW: the CQ went round.
+ */
+int shift_tally_done(struct shift_qp *sqp, struct shift_cq *scq, u32 from, bool recvs, u8 *slot)
+{
+	const struct shift_ring *ring = &scq->ring;
+	const struct ib_uverbs_wc *wc = (void *)slot;
+	u32 i, end = shift_ring_producer(ring);
+	int n = 0;
+
+	if (!stamped(ring, from, slot))
+		return -EOVERFLOW;
+	for (i = from & (ring->slots - 1); i != end; i = (i + 1) & (ring->slots - 1)) {
+		shift_ring_copy_slot(ring, i, slot);
+		if (wc->qp_num == sqp->qpn && wc->status == IB_WC_SUCCESS &&
+		    !!(wc->opcode & IB_WC_RECV) == recvs)
+			n++;
+	}
+	return n;
+}
+
+static u32 mark_error(struct shift_cq *scq)
+{
+	u32 consumer = 0;
+
+	spin_lock_bh(&scq->lock);
+	if (scq->registered) {
+		consumer = shift_ring_consumer(&scq->ring);
+		stamp(&scq->ring, consumer);
+	}
+	spin_unlock_bh(&scq->lock);
+	return consumer;
+}
+
+/**
+ * shift_tally_mark_error - the first error completion of the QP is at hand
+ * @sqp: the QP.
+ * @status: its status.
+ *
+ * From there on its error completions will be counted: one for each operation
+ * that was outstanding.
+ *
+ * Context: any that may take a spinlock.
+ */
+void shift_tally_mark_error(struct shift_qp *sqp, u32 status)
+{
+	sqp->error_pos = mark_error(sqp->scq);
+	sqp->error_rpos = mark_error(sqp->rcq);
+	sqp->error_status = status;
+}
+
+/**
+ * shift_tally_errors - error completions, one for each operation that was flushed
+ * @sqp: whose.
+ * @scq: its send or its receive CQ.
+ * @pos: where it stood at shift_tally_mark_error(), if that was called.
+ * @least: how many it must have room for, so that none can be missing.
+ * @slot: scratch for one slot of the CQ.
+ *
+ * Return: the number; -ENODATA: the CQ is full, went round, or is too small.
+ */
+int shift_tally_errors(struct shift_qp *sqp, struct shift_cq *scq, u32 pos, u32 least, u8 *slot)
+{
+	const struct shift_ring *ring = &scq->ring;
+	const struct ib_uverbs_wc *wc = (void *)slot;
+	u32 i, mask = ring->slots - 1, end = shift_ring_producer(ring);
+	int n = 0;
+
+	i = shift_ring_consumer(ring);
+	if (ring->slots < least || ((end + 1) & mask) == i)
+		return -ENODATA;
+	if (sqp->error_status) {
+		i = pos;
+		if (!stamped(ring, i, slot))
+			return -ENODATA;
+	}
+	for (i &= mask; i != end; i = (i + 1) & mask) {
+		shift_ring_copy_slot(ring, i, slot);
+		if (wc->qp_num == sqp->qpn && wc->status)
+			n++;
+	}
+	return n;
+}
