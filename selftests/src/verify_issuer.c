@@ -304,18 +304,20 @@ static bool spoil(struct rig *rig, struct lane *lane, uint64_t seq, const struct
 }
 
 /*
- * Once more a WRITE that was delivered long ago, as a wrong replay would do it. When a
- * slot was given back, half a ring behind it was verified and not given back yet.
+ * Once more a WRITE that was delivered, as a wrong replay would do it. The slot must be
+ * stamped (when one was given back, half a ring behind it was) and not given back before
+ * this arrives (for that, half a ring behind it must have been posted).
  */
 static void late_write(struct rig *rig, struct lane *lane, struct batch *batch)
 {
-	uint64_t seq = lane->returned + rig->side.slots / 2;
+	unsigned int half = rig->side.slots / 2;
+	uint64_t seq = lane->returned + half;
 	struct ibv_send_wr *wr;
 	struct step step;
 	uint8_t *at;
 
 	do {
-		if (seq-- == lane->returned)
+		if (seq-- + half <= lane->posted)
 			return;
 		plan_step(&rig->plan, lane->out, seq, &step);
 	} while (step.op != OP_WRITE || !step.len);

@@ -9,7 +9,7 @@
 
 #include "verify_ops.h"
 
-#define RESIZE_EVERY	300
+#define RESIZE_EVERY	64
 #define OWED_SECONDS	2.0
 #define WC_FIELDS	(IBV_WC_EX_WITH_BYTE_LEN | IBV_WC_EX_WITH_IMM | IBV_WC_EX_WITH_QP_NUM)
 
