@@ -52,8 +52,13 @@ void shift_switch_fail(struct shift_qp *sqp, u32 status)
 
 	if (from == SHIFT_ST_FAIL)
 		return;
-	if (sqp->path == 0 && !test_bit(SHIFT_QP_FENCED, &sqp->flags))
-		shift_fence(sqp, &errored, &psn);
+	if (sqp->path == 0 && !test_bit(SHIFT_QP_FENCED, &sqp->flags) &&
+	    shift_fence(sqp, &errored, &psn) == -ECANCELED) {
+		/* the application's own error lies in its CQ: that is what it gets */
+		shift_switch_state(sqp, SHIFT_ST_APP);
+		shift_switch_app(sqp);
+		return;
+	}
 	shift_backup_reset(sqp);
 	set_bit(SHIFT_QP_GATED, &sqp->flags);
 	shift_switch_state(sqp, SHIFT_ST_FAIL);

@@ -26,6 +26,7 @@
 
 static void cpu_barrier(void *unused)
 {
+	/* a thread's look at the flag and its lock word: pairs with hold_provider() */
 	smp_mb();
 }
 
@@ -54,6 +55,7 @@ static void hold_provider(struct shift_qp *sqp)
 	set_bit(SHIFT_QP_GATED, &sqp->flags);
 	WRITE_ONCE(sqp->provider_held, true);
 	shift_word_write(&sqp->gate, SHIFT_QP_FLAG_GATE);
+	/* flag before the look at lock words; the other side: cpu_barrier() */
 	smp_mb();
 	smp_call_function(cpu_barrier, NULL, 1);
 	synchronize_rcu_expedited();

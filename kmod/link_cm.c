@@ -168,6 +168,7 @@ static bool shift_carrier_fits(struct shift_carrier *c)
 
 static int shift_carrier_resolved(struct shift_carrier *c)
 {
+	unsigned int timeout;
 	struct ib_device *dev = READ_ONCE(c->link->dev);
 
 	if (!dev)
@@ -178,8 +179,8 @@ static int shift_carrier_resolved(struct shift_carrier *c)
 				    c->link->id, c->link->remote.raw, c->link->name);
 		return -EXDEV;
 	}
-	return rdma_resolve_route(c->cm_id, jiffies_to_msecs(shift_link_jiffies(
-							     SHIFT_CARRIER_RESOLVE)));
+	timeout = jiffies_to_msecs(shift_link_jiffies(SHIFT_CARRIER_RESOLVE));
+	return rdma_resolve_route(c->cm_id, timeout);
 }
 
 static int shift_carrier_routed(struct shift_carrier *c)

@@ -23,7 +23,7 @@
 
 static bool atomics_anyway;
 module_param(atomics_anyway, bool, 0644);
-MODULE_PARM_DESC(atomics_anyway, "move atomics between NICs that do not claim to be atomic towards each other");
+MODULE_PARM_DESC(atomics_anyway, "move atomics between NICs that are not atomic to one another");
 
 /* May one counter be reached through the default NIC and its backup? mirror_sem */
 static bool atomic_together(struct shift_dev *sdev)
@@ -50,7 +50,7 @@ static void retry_later(struct shift_qp *sqp)
 	unsigned int ms = RETRY_MS_MIN << min(sqp->pair_tries, 7u);
 
 	sqp->pair_tries++;
-	shift_switch_arm(sqp, min(ms, (unsigned int)RETRY_MS_MAX));
+	shift_switch_arm(sqp, min_t(unsigned int, ms, RETRY_MS_MAX));
 }
 
 /* Where the peer is and who stands in for it. */

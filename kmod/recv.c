@@ -137,6 +137,8 @@ static bool take_in(struct shift_qp *sqp)
 	int err;
 
 	ingest(sqp);
+	/* rxe may have drained the ring of a QP in RESET: the ledger is the record */
+	shift_ring_set_consumer(&sqp->rq, recv_slot(&sqp->recvs, sqp->recvs.tail));
 	err = post_all(sqp);
 	if (err == -EACCES || err == -EINVAL)
 		sqp->stop_status = IB_WC_LOC_PROT_ERR;

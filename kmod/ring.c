@@ -16,6 +16,7 @@
 static u32 ring_read_u32(const struct shift_ring *ring, u32 offset)
 {
 	u8 *base = kmap_local_page(ring->pages[offset >> PAGE_SHIFT]);
+	/* what the index covers was written before it */
 	u32 value = smp_load_acquire((u32 *)(base + offset_in_page(offset)));
 
 	kunmap_local(base);
@@ -131,6 +132,7 @@ void shift_ring_set_consumer(const struct shift_ring *ring, u32 index)
 	u32 offset = offsetof(struct rxe_queue_buf, consumer_index);
 	u8 *base = kmap_local_page(ring->pages[offset >> PAGE_SHIFT]);
 
+	/* the slots were read before they are free */
 	smp_store_release((u32 *)(base + offset_in_page(offset)),
 			  index & (ring->slots - 1));
 	kunmap_local(base);
@@ -192,6 +194,7 @@ void shift_word_unpin(struct shift_word *word)
 u32 shift_word_read(const struct shift_word *word)
 {
 	u8 *base = kmap_local_page(word->page);
+	/* a lock word: what was done under the lock is seen */
 	u32 value = smp_load_acquire((u32 *)(base + word->offset));
 
 	kunmap_local(base);
@@ -202,6 +205,7 @@ void shift_word_write(const struct shift_word *word, u32 value)
 {
 	u8 *base = kmap_local_page(word->page);
 
+	/* what it tells of was done before */
 	smp_store_release((u32 *)(base + word->offset), value);
 	kunmap_local(base);
 }

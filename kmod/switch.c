@@ -39,7 +39,8 @@ bool shift_switch_usable(const struct shift_qp *sqp)
 	return sqp->path == 0 && sqp->registered && sqp->peer_ok && sqp->backup &&
 	       sqp->asks < SHIFT_ASKS_MAX &&
 	       (!sqp->spd || !atomic_read(&sqp->spd->reason)) &&
-	       READ_ONCE(sqp->scq->registered) && sqp->link[1] && shift_link_state(sqp->link[1]) == SHIFT_LINK_UP;
+	       READ_ONCE(sqp->scq->registered) && sqp->link[1] &&
+	       shift_link_state(sqp->link[1]) == SHIFT_LINK_UP;
 }
 
 static u32 guards(struct shift_qp *sqp, const struct shift_msg *m)

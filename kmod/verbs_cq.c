@@ -190,13 +190,14 @@ int shift_cq_push(struct shift_cq *scq, const struct shift_abi_wc *wc)
 		err = -ENOSPC;	/* being resized */
 		goto out;
 	}
-	/* the consumer index is the user's: only its distance matters */
+	/* the user's: only its distance matters; acquire: the slot was read */
 	if (scq->side_producer - smp_load_acquire(&side->consumer) >= scq->side_entries) {
 		err = -ENOSPC;
 		goto out;
 	}
 	side->wc[scq->side_producer & (scq->side_entries - 1)] = *wc;
 	scq->side_producer++;
+	/* the entry before the index that shows it: the provider load-acquires it */
 	smp_store_release(&side->producer, scq->side_producer);
 	shift_word_write(&scq->flag, SHIFT_CQ_FLAG_SIDE);
 	shift_stat_inc(SHIFT_STAT_SIDE_WC);
