@@ -27,11 +27,12 @@ def survives(bed, program, *options, much=1 << 20, qps=1):
     client, server = bed.nodes[:2]
     counters = shift.Counters(bed)
     serving, running = perftest(client, server, program, *options)
-    flowing(client, 0, much)
+    data = server if "read" in program else client
+    flowing(data, 0, much)
     for node in (client, server):
         shift.protected(node, qps)
     client.link(0, False)
-    flowing(client, 1, much)
+    flowing(data, 1, much)
     running.expect(0, 180)
     serving.expect(0, 60)
     check(re.search(r"^\s*\d+\s+\d+\s+\S+", running.text, re.M),
