@@ -129,7 +129,7 @@ struct shift_cq {
 	struct mm_struct *mm;		/* for comparison only */
 	spinlock_t lock;		/* side ring, armed, cq */
 	bool registered;
-	bool armed;
+	u8 armed;			/* IB_CQ_SOLICITED, IB_CQ_NEXT_COMP; 0: not */
 	struct shift_ring ring;		/* user's CQ ring */
 	struct shift_word flag;		/* user's flag word */
 	struct shift_abi_side *side;	/* vmalloc_user */

@@ -39,7 +39,8 @@ bool shift_switch_usable(const struct shift_qp *sqp)
 	return sqp->path == 0 && sqp->registered && sqp->peer_ok && sqp->backup &&
 	       sqp->asks < SHIFT_ASKS_MAX &&
 	       (!sqp->spd || !atomic_read(&sqp->spd->reason)) &&
-	       READ_ONCE(sqp->scq->registered) && sqp->link[1] &&
+	       READ_ONCE(sqp->scq->registered) && READ_ONCE(sqp->rcq->registered) &&
+	       sqp->link[1] &&
 	       shift_link_state(sqp->link[1]) == SHIFT_LINK_UP;
 }
 
@@ -60,7 +61,7 @@ static u32 guards(struct shift_qp *sqp, const struct shift_msg *m)
 		return g;
 	if (m->epoch > sqp->epoch && m->epoch >= sqp->highest && sqp->path == 0 &&
 	    sqp->peer_ok && sqp->backup && sqp->registered &&
-	    READ_ONCE(sqp->scq->registered))
+	    READ_ONCE(sqp->scq->registered) && READ_ONCE(sqp->rcq->registered))
 		g |= SHIFT_G_JOINS;
 	if (m->epoch == (sqp->state == SHIFT_ST_ASKED ? sqp->highest : sqp->epoch))
 		g |= SHIFT_G_CURRENT;

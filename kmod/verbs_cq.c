@@ -131,12 +131,15 @@ static int wrap_resize_cq(struct ib_cq *cq, int cqe, struct ib_udata *udata)
 	return err;
 }
 
-/* caller holds scq->lock, bottom halves off: the handler may be picky */
-static void cq_fire(struct shift_cq *scq)
+/*
+ * Caller holds scq->lock, bottom halves off: the handler may be picky.  A kernel's
+ * completion does not tell whether it was solicited: receives and errors are.
+ */
+static void cq_fire(struct shift_cq *scq, bool solicited)
 {
-	if (!scq->armed || !scq->cq)
+	if (!scq->armed || !scq->cq || (scq->armed == IB_CQ_SOLICITED && !solicited))
 		return;
-	scq->armed = false;
+	scq->armed = 0;
 	scq->cq->comp_handler(scq->cq, scq->cq->cq_context);
 }
 
@@ -152,7 +155,7 @@ static int wrap_req_notify_cq(struct ib_cq *cq, enum ib_cq_notify_flags flags)
 	scq = cq_find(cq);
 	if (scq && READ_ONCE(scq->registered)) {
 		spin_lock_bh(&scq->lock);
-		scq->armed = true;
+		scq->armed |= flags & IB_CQ_SOLICITED_MASK;
 		spin_unlock_bh(&scq->lock);
 	}
 	ret = sdev->saved.req_notify_cq(cq, flags);
@@ -160,7 +163,7 @@ static int wrap_req_notify_cq(struct ib_cq *cq, enum ib_cq_notify_flags flags)
 		spin_lock_bh(&scq->lock);
 		/* side completions that came before the arming: tell at once */
 		if (scq->side && scq->side_producer != READ_ONCE(scq->side->consumer))
-			cq_fire(scq);
+			cq_fire(scq, true);
 		spin_unlock_bh(&scq->lock);
 	}
 	rcu_read_unlock();
@@ -201,7 +204,7 @@ int shift_cq_push(struct shift_cq *scq, const struct shift_abi_wc *wc)
 	smp_store_release(&side->producer, scq->side_producer);
 	shift_word_write(&scq->flag, SHIFT_CQ_FLAG_SIDE);
 	shift_stat_inc(SHIFT_STAT_SIDE_WC);
-	cq_fire(scq);
+	cq_fire(scq, wc->status || wc->opcode & IB_WC_RECV);
 out:
 	spin_unlock_bh(&scq->lock);
 	return err;

@@ -110,11 +110,6 @@ void rxe_shift_register_cq(struct rxe_cq *cq)
 	void *side;
 	int fd;
 
-	/* again, after a resize: what lies in the old side ring goes first */
-	if (rxe_side_pending(&shift->side))
-		return;
-	rxe_shift_free_cq(cq);
-
 	fd = shift_get_fd(ibctx);
 	if (fd < 0 || ioctl(fd, SHIFT_IOC_REGISTER_CQ, &cmd))
 		return;
@@ -124,9 +119,13 @@ void rxe_shift_register_cq(struct rxe_cq *cq)
 	if (side == MAP_FAILED)
 		goto err_unregister;
 
+	/* again, after a resize: the same side ring, with what lies in it */
+	rxe_shift_free_cq(cq);
 	if (!rxe_side_attach(&shift->side, side, cmd.side_len))
 		goto err_unmap;
 
+	if (rxe_side_pending(&shift->side))
+		shift->flag = SHIFT_CQ_FLAG_SIDE;
 	shift->side_len = cmd.side_len;
 	shift->id = cmd.id;
 	shift->registered = true;

@@ -52,8 +52,12 @@ class Verify:
     def more(self, count=1, timeout=60):
         """Wait for that many further progress lines."""
         for _ in range(count):
-            self.client.wait_line(r"^progress ", timeout,
-                                  start=len(self.client.lines))
+            try:
+                self.client.wait_line(r"^progress ", timeout,
+                                      start=len(self.client.lines))
+            except Failure as failure:
+                raise Failure(f"{failure}\nthe other side:\n"
+                              f"{self.server.tail()}") from None
 
     def finish(self, timeout=120):
         """Stop and insist that all was right on both sides."""

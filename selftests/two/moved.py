@@ -1,0 +1,92 @@
+# SPDX-License-Identifier: GPL-2.0
+"""Every operation that can be moved, under a pulled cable or lost packets."""
+
+from functools import partial
+
+import shift
+from registry import FULL, MAIN, add
+from testbed import check, wait_for
+from two.failover import dropped, pull, start, survives
+
+MOVED = "write,write_imm,send,send_imm,read"
+PACE = ["--progress", 50, "--depth", 16]
+MIXED = ["--ops", MOVED, "--mix", "--size", "0-9000", *PACE]
+
+# What is mixed, by name: options, QPs, which end loses its cable, kernels.
+MIXES = {
+    "all, both directions": (
+        [*MIXED, "--bidir", "--signal-every", 4], 4, "local", MAIN),
+    "all, one direction": (MIXED, 1, "remote", FULL),
+    "ibv_wr_*, inline, lists": (
+        [*MIXED, "--bidir", "--post", "wr", "--inline", "--sge", 4], 2, "local", FULL),
+    # Not --solicited: what comes from the backup may wake more than asked for.
+    "asleep": ([*MIXED, "--bidir", "--events"], 2, "remote", FULL),
+    "one CQ for all, resized": (
+        [*MIXED, "--bidir", "--shared-cq", "--resize-cq"], 4, "local", FULL),
+    "ibv_start_poll": ([*MIXED, "--bidir", "--poll", "start"], 2, "local", FULL),
+    "messages of 64 KiB": (
+        ["--ops", MOVED, "--mix", "--bidir", "--size", "1-65536", "--progress", 10,
+         "--depth", 8], 2, "local", FULL),
+}
+
+
+def mixed(options, qps, side, bed):
+    """Traffic, pull, traffic on the backup, all verified."""
+    verify = start(bed, *options, qps=qps)
+    survives(bed, verify, side, qps)
+
+
+def alone(name, side, bed):
+    """One kind of operation only."""
+    verify = start(bed, "--ops", name, "--size", "1-20000", "--guard", *PACE, qps=2)
+    survives(bed, verify, side, 2)
+
+
+def lost_answer(name, opcode, options, bed):
+    """The peer executes it and its answers are lost until retries run out."""
+    client = bed.nodes[0]
+    verify = start(bed, "--ops", name, "--size", "1-9000", "--guard", *PACE, *options,
+                   qps=2)
+    counters = shift.Counters(bed)
+    verify.go()
+    verify.more(2)
+    bed.drop(client, 0, "--dir", "in", "--opcode", opcode)
+    wait_for("failover on both nodes", lambda: all(
+        n >= 2 for n in counters.delta("switches")), 120)
+    check(dropped(bed) > 0, "no packet was dropped")
+    verify.more(3)
+    verify.finish()
+    counters.still("failed", "illegal", "msg_bad")
+
+
+def atomics(bed):
+    """One whose answer is lost ends in an error, is never applied twice."""
+    verify = start(bed, "--ops", "fadd,cas,write", "--mix", "--allow-error", *PACE, qps=4)
+    counters = shift.Counters(bed)
+    verify.go()
+    verify.more(3)
+    pull(bed, "local")
+    status = verify.client.wait(120), verify.server.wait(120)
+    check(status == (0, 0), f"they ended with {status}:\n{verify.client.tail()}\n"
+                            f"{verify.server.tail()}")
+    # An atomic was outstanding at the fence, or was posted later.
+    check(sum(counters.delta("failed")) > 0, "no QP has failed")
+    counters.still("illegal", "msg_bad")
+
+
+def register():
+    """Those on every kernel first."""
+    for name, (options, qps, side, kernels) in MIXES.items():
+        add("moved", name, partial(mixed, options, qps, side), kernels)
+    for name in MOVED.split(","):
+        for side in ("local", "remote"):
+            add("moved", f"{name}, {side} cable", partial(alone, name, side), FULL)
+    for name, opcode, options in (
+            ("send", "RC_ACK", ()), ("write_imm", "RC_ACK", ("--bidir",)),
+            ("read", "RC_READ_RESP_*", ()), ("send", "RC_ACK", ("--shared-cq", "--bidir"))):
+        add("moved", " ".join((name, "answers lost", *options)),
+            partial(lost_answer, name, opcode, options), FULL)
+    add("moved", "atomics: an error where the answer is lost", atomics, FULL)
+
+
+register()
