@@ -1,8 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0
 """Every RC operation without a fault, and proof that each check can fail.
 
-The module cannot move QPs that do more than WRITE: it shows them as unprotected and
-must not disturb them.
+With the module nothing may be different: moved.py is about faults.
 """
 
 import re
@@ -86,7 +85,7 @@ def bare(options, qps, stock, bed):
 
 
 def undisturbed(options, qps, bed):
-    """With the module, which leaves such QPs alone."""
+    """With the module and no fault: it must not be noticed."""
     counters = shift.Counters(bed)
     run(bed, options, qps, PATCHED)
     counters.still("faults", "switches", "failed", "swallowed", "illegal")
