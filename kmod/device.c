@@ -157,6 +157,7 @@ static int dev_add(struct ib_device *ibdev)
 	strscpy(sdev->name, dev_name(&ibdev->dev), sizeof(sdev->name));
 	sdev->guid = be64_to_cpu(ibdev->node_guid);
 	init_rwsem(&sdev->mirror_sem);
+	init_rwsem(&sdev->ring_sem);
 	mutex_init(&sdev->list_lock);
 	INIT_LIST_HEAD(&sdev->pds);
 	INIT_LIST_HEAD(&sdev->cqs);

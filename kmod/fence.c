@@ -36,6 +36,30 @@ static u64 deadline_us(unsigned int us)
 	       max(READ_ONCE(shift_deadline_scale), 1u);
 }
 
+/*
+ * The rings of both CQs, kept where they are until release_rings().  A CQ that is
+ * being resized is registered again in a moment.
+ */
+static int hold_rings(struct shift_qp *sqp)
+{
+	u64 end = deadline_us(HOLD_US);
+
+	for (;;) {
+		down_read(&sqp->sdev->ring_sem);
+		if (shift_cq_registered(sqp->scq) && shift_cq_registered(sqp->rcq))
+			return 0;
+		up_read(&sqp->sdev->ring_sem);
+		if (ktime_get_ns() > end)
+			return -EIO;
+		usleep_range(500, 1000);
+	}
+}
+
+static void release_rings(struct shift_qp *sqp)
+{
+	up_read(&sqp->sdev->ring_sem);
+}
+
 static bool posting(const struct shift_qp *sqp)
 {
 	if (shift_word_read(&sqp->sq_lock) != sqp->lock_free)
@@ -164,7 +188,7 @@ static void find_flushed(struct shift_qp *sqp, const struct shift_still *still, 
 
 	if (sqp->scq == sqp->rcq && shift_recv_used(sqp))
 		return;
-	n = shift_tally_errors(sqp, sqp->scq, sqp->error_pos, sqp->sq.slots, slot);
+	n = shift_tally_errors(sqp, sqp->scq, sqp->error_pos, sqp->asked_send, slot);
 	if (n > 0 && n < view->slots) {
 		view->acked = (view->consumer - n) & (view->slots - 1);
 		view->acked_valid = true;
@@ -177,13 +201,15 @@ static void find_flushed(struct shift_qp *sqp, const struct shift_still *still, 
  */
 static int recvs_flushed(struct shift_qp *sqp, int sends, u8 *slot)
 {
-	u32 least = sqp->rq.slots;
+	u32 least = sqp->asked_recv;
 	int n;
 
+	if (!shift_recv_used(sqp))
+		return 0;
 	if (sqp->scq == sqp->rcq) {
 		if (sends < 0)
 			return -ENODATA;
-		least += sqp->sq.slots;
+		least += sqp->asked_send;
 	} else {
 		sends = 0;
 	}
@@ -333,7 +359,7 @@ int shift_fence(struct shift_qp *sqp, bool *errored, u32 *expected_psn)
 		*expected_psn = sqp->expected_psn;
 		return 0;
 	}
-	if (!sqp->registered || !sqp->scq->registered || !sqp->rcq->registered)
+	if (!sqp->registered || hold_rings(sqp))
 		return -EIO;
 	attr = kzalloc(sizeof(*attr), GFP_NOIO);
 	slot = kzalloc(max(sqp->scq->ring.slot_size, sqp->rcq->ring.slot_size), GFP_NOIO);
@@ -411,6 +437,7 @@ int shift_fence(struct shift_qp *sqp, bool *errored, u32 *expected_psn)
 out_open:
 	shift_fence_open(sqp);
 out_free:
+	release_rings(sqp);
 	kfree(slot);
 	kfree(attr);
 	return err;

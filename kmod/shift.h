@@ -60,6 +60,8 @@ struct shift_obj {
  * @mirror_sem: read while something is made on the backup device, write to
  *	change @backup.  Outside sqp->lock and spd->lock.
  * @backup: who stands in for this device; NULL: not paired. @mirror_sem.
+ * @ring_sem: read while a fence looks into rings of CQs, write before one is
+ *	unpinned.  Inside sqp->lock.
  * @objects: tracked PDs, CQs and QPs.
  * @list_lock: @pds, @cqs, @qps.
  * @qpn: QPs by QP number.
@@ -77,6 +79,7 @@ struct shift_dev {
 	bool tracking;
 	bool port_down;
 	struct rw_semaphore mirror_sem;
+	struct rw_semaphore ring_sem;
 	struct shift_dev *backup;
 	atomic_t objects;
 	struct mutex list_lock;
@@ -211,6 +214,7 @@ struct shift_qp {
 	pid_t pid;
 	char comm[TASK_COMM_LEN];
 	struct ib_qp_init_attr attr;	/* as created */
+	u32 asked_send, asked_recv;	/* depths that it wanted */
 	bool sig_all;
 
 	struct mutex lock;
@@ -329,7 +333,8 @@ extern const struct ib_device_ops shift_cq_ops;
 void shift_cq_get(struct shift_cq *scq);
 void shift_cq_put(struct shift_cq *scq);
 int shift_cq_push(struct shift_cq *scq, const struct shift_abi_wc *wc);
-void shift_cq_unregister(struct shift_cq *scq);
+void shift_cq_unregister(struct shift_cq *scq);	/* process context; not in a fence */
+bool shift_cq_registered(struct shift_cq *scq);
 void shift_cq_device_gone(struct shift_dev *sdev);
 
 /* verbs_qp.c */

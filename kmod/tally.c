@@ -100,7 +100,7 @@ void shift_tally_mark_error(struct shift_qp *sqp, u32 status)
  * @sqp: whose.
  * @scq: its send or its receive CQ.
  * @pos: where it stood at shift_tally_mark_error(), if that was called.
- * @least: how many it must have room for, so that none can be missing.
+ * @least: how many it has to have room for, so that none can be missing.
  * @slot: scratch for one slot of the CQ.
  *
  * Return: the number; -ENODATA: the CQ is full, went round, or is too small.
@@ -113,7 +113,7 @@ int shift_tally_errors(struct shift_qp *sqp, struct shift_cq *scq, u32 pos, u32 
 	int n = 0;
 
 	i = shift_ring_consumer(ring);
-	if (ring->slots < least || ((end + 1) & mask) == i)
+	if (mask < least || ((end + 1) & mask) == i)
 		return -ENODATA;
 	if (sqp->error_status) {
 		i = pos;

@@ -210,12 +210,24 @@ out:
 	return err;
 }
 
+bool shift_cq_registered(struct shift_cq *scq)
+{
+	bool registered;
+
+	spin_lock_bh(&scq->lock);
+	registered = scq->registered;
+	spin_unlock_bh(&scq->lock);
+	return registered;
+}
+
 /* The provider lets go (or its file was closed): user memory is not touched any more. */
 void shift_cq_unregister(struct shift_cq *scq)
 {
 	struct shift_ring ring;
 	struct shift_word flag;
 
+	/* a fence may be looking into the ring */
+	down_write(&scq->sdev->ring_sem);
 	spin_lock_bh(&scq->lock);
 	ring = scq->ring;
 	flag = scq->flag;
@@ -223,6 +235,7 @@ void shift_cq_unregister(struct shift_cq *scq)
 	scq->flag.page = NULL;
 	scq->registered = false;
 	spin_unlock_bh(&scq->lock);
+	up_write(&scq->sdev->ring_sem);
 	shift_ring_unpin(&ring);
 	shift_word_unpin(&flag);
 }

@@ -141,7 +141,7 @@ static struct shift_cq *qp_track_cq(struct ib_cq *cq)
 }
 
 static void qp_track(struct shift_dev *sdev, struct ib_qp *qp,
-		     const struct ib_qp_init_attr *attr)
+		     const struct ib_qp_init_attr *attr, const struct ib_qp_cap *asked)
 {
 	struct ib_uobject *uobject = (struct ib_uobject *)qp->uobject;
 	struct shift_obj *pd;
@@ -168,6 +168,8 @@ static void qp_track(struct shift_dev *sdev, struct ib_qp *qp,
 	sqp->pid = task_tgid_nr(current);
 	get_task_comm(sqp->comm, current);
 	sqp->attr = *attr;
+	sqp->asked_send = asked->max_send_wr;
+	sqp->asked_recv = asked->max_recv_wr;
 	sqp->sig_all = attr->sq_sig_type == IB_SIGNAL_ALL_WR;
 	sqp->app_state = IB_QPS_RESET;
 	__module_get(THIS_MODULE);
@@ -209,6 +211,7 @@ err_put:
 static int wrap_create_qp(struct ib_qp *qp, struct ib_qp_init_attr *attr,
 			  struct ib_udata *udata)
 {
+	const struct ib_qp_cap asked = attr->cap;
 	struct shift_dev *sdev;
 	int idx, err;
 
@@ -217,7 +220,7 @@ static int wrap_create_qp(struct ib_qp *qp, struct ib_qp_init_attr *attr,
 	err = sdev->saved.create_qp(qp, attr, udata);
 	/* XRC targets and QPs of kernel users come without @udata: not tracked */
 	if (!err && udata && qp->uobject && READ_ONCE(sdev->tracking))
-		qp_track(sdev, qp, attr);
+		qp_track(sdev, qp, attr, &asked);
 	srcu_read_unlock(&shift_srcu, idx);
 	return err;
 }
