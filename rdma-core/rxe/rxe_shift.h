@@ -74,11 +74,18 @@ static inline bool rxe_shift_flagged(const struct rxe_shift_cq *shift)
 	return unlikely(rxe_side_load(&shift->flag, memory_order_relaxed));
 }
 
-/* A completion that is an error, or in the first slot: not for the fast path */
-static inline bool rxe_shift_special(const struct rxe_queue_buf *q, const void *wc)
+/*
+ * Not for the fast path: an error, or the first slot while the flag is set. One
+ * load and one branch for all others.
+ */
+static inline bool rxe_shift_special(const struct rxe_shift_cq *shift,
+				     const struct rxe_queue_buf *q,
+				     const void *wc)
 {
-	return unlikely((((const struct ib_uverbs_wc *)wc)->status != 0) |
-			(wc == (const void *)q->data));
+	uint32_t status = ((const struct ib_uverbs_wc *)wc)->status;
+
+	return unlikely((status != 0) | (wc == (const void *)q->data)) &&
+	       (status || rxe_shift_flagged(shift));
 }
 
 /*
