@@ -267,12 +267,28 @@ void etcd_advance(struct shift_etcd *e)
 		etcd_watch_start(e);
 }
 
+/* It ran out, and our keys with it; the watch is still good. */
+void etcd_lease_over(struct shift_etcd *e)
+{
+	size_t i;
+
+	log_warn("etcd: the lease had run out; publishing again");
+	/* an answer about the old one must not end the new one */
+	shift_http_cancel(e->keepalive);
+	e->keepalive = NULL;
+	disarm(e->lease_timer);
+	e->lease = 0;
+	for (i = 0; i < e->n_items; i++)
+		e->items[i].published = false;
+	e->op_item = NULL;
+	etcd_advance(e);
+}
+
 static void on_keepalive(const struct shift_http_result *result, void *arg)
 {
 	struct shift_etcd *e = arg;
 	struct json_object *obj, *inner;
 	int64_t ttl = 0;
-	size_t i;
 
 	e->keepalive = NULL;
 	obj = etcd_answer(e, "keeping the lease", result);
@@ -285,13 +301,7 @@ static void on_keepalive(const struct shift_http_result *result, void *arg)
 		etcd_arm(e->lease_timer, e->ttl * 1000 / 3);
 		return;
 	}
-	/* It ran out, and our keys with it; the watch is still good. */
-	log_warn("etcd: the lease had run out; publishing again");
-	e->lease = 0;
-	for (i = 0; i < e->n_items; i++)
-		e->items[i].published = false;
-	e->op_item = NULL;
-	etcd_advance(e);
+	etcd_lease_over(e);
 }
 
 static int on_lease_timer(sd_event_source *source, uint64_t usec, void *arg)

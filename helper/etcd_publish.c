@@ -38,9 +38,19 @@ static void on_put(const struct shift_http_result *result, void *arg)
 
 	e->op = NULL;
 	e->op_item = NULL;
+	/*
+	 * "Lease not found", before its keepalive could tell: a new one. But a
+	 * second time with nothing published between is an etcd out of its mind.
+	 */
+	if (!result->error && result->status == 404 && e->lease && !e->lease_lost) {
+		e->lease_lost = true;
+		etcd_lease_over(e);
+		return;
+	}
 	obj = etcd_answer(e, "publishing", result);
 	if (!obj)
 		return;
+	e->lease_lost = false;
 	json_object_put(obj);
 	/* Changed by shift_etcd_publish() in the meantime: NULL, again. */
 	if (item && item->removed)

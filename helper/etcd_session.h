@@ -44,6 +44,7 @@ struct shift_etcd {
 	char *page_key;			/* where the next page begins */
 	unsigned int page_size;
 	bool listed, up;
+	bool lease_lost;		/* and nothing published since */
 	uint64_t up_since;
 	struct shift_http_req *op, *keepalive, *watch;
 	struct etcd_item *op_item;		/* being put or deleted by op */
@@ -63,6 +64,7 @@ struct shift_etcd {
 void etcd_advance(struct shift_etcd *e);
 void etcd_fail(struct shift_etcd *e, const char *why);
 void etcd_up(struct shift_etcd *e);
+void etcd_lease_over(struct shift_etcd *e);
 void etcd_arm(sd_event_source *timer, uint64_t ms);
 struct shift_http_req *etcd_post(struct shift_etcd *e, const char *path,
 				 struct json_object *body, long timeout_ms,
