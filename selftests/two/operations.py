@@ -52,7 +52,7 @@ SABOTAGE = {
     "late-write": ([], "was written again after it was delivered"),
     # The second answer may hit memory that is in use again.
     "double-add": ([], r"(nobody posted|FETCH_ADD \d+ returned|byte \d+)"),
-    "double-swap": ([], r"(CMP_SWAP \d+ returned|byte \d+ is )"),
+    "double-swap": ([], r"(CMP_SWAP \d+ returned|byte \d+ is |answer to \d+ written twice)"),
     "imm": ([], "has imm"),
     "length": ([], "has length"),
     "signal": (["--signal-every", 4], "of an unsignaled WR"),
