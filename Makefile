@@ -14,6 +14,8 @@ KERNEL ?=
 SHIFT ?= on
 TESTS ?=
 RUNS ?= 5
+N ?= 20
+SEED ?=
 
 help:
 	@echo 'Try it (as root on Debian 12; installs packages, starts no service):'
@@ -23,6 +25,7 @@ help:
 	@echo '       TESTS="two* unit"  only these (selftests/check --list shows them)'
 	@echo '       KERNEL=6.1         only this kernel: 6.1, 6.12 or debug'
 	@echo '  make bench              figures: overhead and time of a switch'
+	@echo '  make campaign N=20      random traffic and faults; prints a SEED to repeat it'
 	@echo
 	@echo 'Build:'
 	@echo '  make deps               install the Debian packages needed'
@@ -67,6 +70,10 @@ check: deps
 bench: deps
 	scripts/bench $(if $(KERNEL),--kernel $(KERNEL)) --runs $(RUNS)
 
+campaign: deps
+	selftests/check --build --kernel $(or $(KERNEL),6.1)
+	selftests/campaign --kernel $(or $(KERNEL),6.1) -n $(N) $(if $(SEED),--seed $(SEED))
+
 # Applications may have the old libraries mapped: files are replaced, not written
 # over. What was put into PROVIDER_DIR is listed there, so that nothing else is
 # ever removed from it.
@@ -101,5 +108,5 @@ lint:
 clean:
 	rm -rf $(BUILD)
 
-.PHONY: help deps modules helper rdma-core lab-kernels demo check bench install \
+.PHONY: help deps modules helper rdma-core lab-kernels demo check bench campaign install \
 	uninstall lint clean

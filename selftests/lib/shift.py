@@ -36,6 +36,9 @@ def install(cluster, built):
              f"{built.provider}/lib:{PREFIX}/lib"]
     specs += [str(built.helper / name) for name in ("shiftctl", "shiftd")
               if (built.helper / name).exists()]
+    unit = built.top / "build" / f"unit-{cluster.kernel}" / "kmod" / "shift_unit.ko"
+    if unit.exists():
+        specs.append(f"{unit}:{PREFIX}/shift_unit.ko")
     specs += [str(path) for path in sorted(built.programs.iterdir())
               if path.is_file()]
     for node in cluster.nodes:

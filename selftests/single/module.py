@@ -4,8 +4,8 @@
 import re
 
 import shift
-from registry import BARE, LOADED, MAIN, SHIFT, test
-from testbed import PATCHED, check, wait_for
+from registry import BARE, FULL, LOADED, MAIN, SHIFT, test
+from testbed import PATCHED, PREFIX, check, wait_for
 from traffic import PERFTEST_PORT, Verify, listening, perftest
 
 TRACES = ("test -e /dev/shift", "test -d /sys/module/rdma_shift",
@@ -164,6 +164,16 @@ def memlock(bed):
     shift.setup(bed)
     check(mirrored == plain, f"with the module:\n{mirrored}without:\n{plain}")
     check(re.search(r"registered [1-9]", plain), plain)
+
+
+@test("units", "state machine, packets, rings, ledger in the kernel", FULL, BARE)
+def units(bed):
+    """The same tests as in user space; the module never stays."""
+    node = bed.nodes[0]
+    result = node.run(["insmod", f"{PREFIX}/shift_unit.ko"], timeout=300)
+    text = node.must("dmesg | grep shift_unit: | tail -n 1")
+    check("passed," in text and "temporarily unavailable" in result.err,
+          f"{result.text}\n{text}")
 
 
 @test("provider", "against a make-believe kernel", MAIN, BARE)
