@@ -66,7 +66,8 @@ SABOTAGE = {
     "signal": (["--signal-every", 4], "of an unsignaled WR"),
     "unsignal": ([], ", expected 0x"),
     "stale-read": ([], r"READ \d+ byte"),
-    "revive": (["--allow-error"], "after an error"),
+    # In lists, so that something is behind the error.
+    "revive": (["--allow-error", "--chain", 8], "after an error"),
 }
 
 
