@@ -345,10 +345,10 @@ unsigned int shift_fsm_deadline_ms(enum shift_state state)
 	case SHIFT_ST_AGREE:
 	case SHIFT_ST_SYNC:
 	case SHIFT_ST_DRAIN:
+	case SHIFT_ST_SUNK:	/* the peer may drain as long */
 		return 1000;
-	case SHIFT_ST_SUNK:
-	case SHIFT_ST_HOME:
-		return 100;
+	case SHIFT_ST_HOME:	/* providers WAIT no longer than a second */
+		return 500;
 	default:
 		return 0;
 	}

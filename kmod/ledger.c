@@ -49,7 +49,9 @@ u8 shift_ledger_kind(u32 opcode)
 	case SHIFT_WR_SEND:
 	case SHIFT_WR_SEND_WITH_IMM:
 	case SHIFT_WR_SEND_WITH_INV:
-		return SHIFT_ENTRY_WHOLE;
+		return SHIFT_ENTRY_WHOLE | SHIFT_ENTRY_RECV;
+	case SHIFT_WR_RDMA_WRITE_WITH_IMM:
+		return SHIFT_ENTRY_RECV;
 	case SHIFT_WR_RDMA_READ:
 		return SHIFT_ENTRY_AGAIN;
 	case SHIFT_WR_ATOMIC_CMP_AND_SWP:
@@ -215,6 +217,30 @@ bool shift_ledger_pop(struct shift_ledger *l, u64 *seq)
 	return true;
 }
 
+/*
+ * The responder got @packets packets of @e, counted from its first.  -ENODATA if
+ * it was executed and its answer is lost.
+ */
+static int entry_progress(struct shift_entry *e, u64 packets)
+{
+	if (packets < e->packets) {
+		if (e->done < packets && !(e->flags & (SHIFT_ENTRY_WHOLE | SHIFT_ENTRY_AGAIN)))
+			e->done = (u32)packets;
+		return 0;
+	}
+	if (e->flags & SHIFT_ENTRY_AGAIN)
+		return 0;
+	if (e->flags & SHIFT_ENTRY_ONCE && e->state != SHIFT_ENTRY_EXECUTED) {
+		e->flags |= SHIFT_ENTRY_LOST;
+		e->done = e->packets;
+		e->state = SHIFT_ENTRY_EXECUTED;
+		return -ENODATA;
+	}
+	e->done = e->packets;
+	e->state = SHIFT_ENTRY_EXECUTED;
+	return 0;
+}
+
 /**
  * shift_ledger_progress() - what the responder executed
  * @l: the ledger.
@@ -242,23 +268,70 @@ int shift_ledger_progress(struct shift_ledger *l, u64 packets)
 	for (seq = l->tail; packets; seq++) {
 		struct shift_entry *e = shift_ledger_at(l, seq);
 
-		if (packets < e->packets) {
-			if (e->done < packets &&
-			    !(e->flags & (SHIFT_ENTRY_WHOLE | SHIFT_ENTRY_AGAIN)))
-				e->done = (u32)packets;
-			break;
-		}
-		packets -= e->packets;
-		if (e->flags & SHIFT_ENTRY_AGAIN)
-			continue;
-		if (e->flags & SHIFT_ENTRY_ONCE && e->state != SHIFT_ENTRY_EXECUTED) {
-			e->flags |= SHIFT_ENTRY_LOST;
+		if (entry_progress(e, packets))
 			ret = -ENODATA;
-		}
-		e->done = e->packets;
-		e->state = SHIFT_ENTRY_EXECUTED;
+		packets -= packets < e->packets ? packets : e->packets;
 	}
 	return ret;
+}
+
+/* what an entry takes when it is sent now: a resumed one sends its rest only */
+static u32 entry_rest(const struct shift_entry *e)
+{
+	return e->packets - e->done;
+}
+
+/**
+ * shift_ledger_progress_sent() - what the responder executed on a later path
+ * @l: the ledger.
+ * @packets: packets counted from the first one that the oldest SENT entry sent there.
+ *
+ * Entries that are not SENT did not go there.  Else as shift_ledger_progress().
+ *
+ * Return: 0; -ERANGE, and nothing changed, if that is more than was sent;
+ * -ENODATA if an atomic was executed whose answer is lost.
+ */
+int shift_ledger_progress_sent(struct shift_ledger *l, u64 packets)
+{
+	u64 total = 0;
+	u64 seq;
+	int ret = 0;
+
+	for (seq = l->tail; seq != l->head; seq++)
+		if (shift_ledger_at(l, seq)->state == SHIFT_ENTRY_SENT)
+			total += entry_rest(shift_ledger_at(l, seq));
+	if (packets > total)
+		return -ERANGE;
+
+	for (seq = l->tail; packets; seq++) {
+		struct shift_entry *e = shift_ledger_at(l, seq);
+		u64 part = entry_rest(e);
+
+		if (e->state != SHIFT_ENTRY_SENT)
+			continue;
+		if (part > packets)
+			part = packets;
+		if (entry_progress(e, e->done + part))
+			ret = -ENODATA;
+		packets -= part;
+	}
+	return ret;
+}
+
+/**
+ * shift_ledger_sent_count() - how many were sent and have no end yet
+ * @l: the ledger.
+ *
+ * Return: entries that are SENT.
+ */
+u32 shift_ledger_sent_count(struct shift_ledger *l)
+{
+	u32 n = 0;
+	u64 seq;
+
+	for (seq = l->tail; seq != l->head; seq++)
+		n += shift_ledger_at(l, seq)->state == SHIFT_ENTRY_SENT;
+	return n;
 }
 
 /**

@@ -27,6 +27,7 @@ enum shift_entry_state {
 #define SHIFT_ENTRY_AGAIN	(1 << 3)	/* its answer is needed: a READ is asked again */
 #define SHIFT_ENTRY_ONCE	(1 << 4)	/* its answer cannot be had again: an atomic */
 #define SHIFT_ENTRY_LOST	(1 << 5)	/* executed, and its answer is lost */
+#define SHIFT_ENTRY_RECV	(1 << 6)	/* consumes a receive of the peer's */
 
 struct shift_entry {
 	u8 state;
@@ -94,6 +95,13 @@ bool shift_ledger_pop(struct shift_ledger *l, u64 *seq);
  * changed, if that is more than was ever posted; -ENODATA if an answer is lost.
  */
 int shift_ledger_progress(struct shift_ledger *l, u64 packets);
+/*
+ * The same for a path on which only the SENT entries went: @packets counted from
+ * the first one of the oldest of them that was sent there.
+ */
+int shift_ledger_progress_sent(struct shift_ledger *l, u64 packets);
+/* entries that are SENT */
+u32 shift_ledger_sent_count(struct shift_ledger *l);
 /* the first @n signaled entries from tail were completed by the default CQ */
 int shift_ledger_seen(struct shift_ledger *l, u32 n);
 /* back to OUT: all SENT ones are to be posted again */

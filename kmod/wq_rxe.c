@@ -221,6 +221,79 @@ int shift_rxe_mark(const void *slot, u32 slot_size, struct shift_rxe_mark *m)
 	return 0;
 }
 
+static u64 iova_of(const struct rxe_send_wr *wr)
+{
+	switch (wr->opcode) {
+	case SHIFT_WR_RDMA_WRITE_WITH_IMM:
+	case SHIFT_WR_RDMA_WRITE:
+	case SHIFT_WR_RDMA_READ:
+		return wr->wr.rdma.remote_addr;
+	case SHIFT_WR_ATOMIC_CMP_AND_SWP:
+	case SHIFT_WR_ATOMIC_FETCH_AND_ADD:
+		return wr->wr.atomic.remote_addr;
+	default:
+		return 0;
+	}
+}
+
+/**
+ * shift_rxe_renew() - a send WQE as the provider had posted it
+ * @slot: kernel copy of the slot, any alignment, changed in place.
+ * @slot_size: its bytes.
+ * @nothing: it was executed: only its completion is due.
+ *
+ * Return: 0, -EINVAL if the slot is too small, -EOPNOTSUPP: an operation whose
+ * completion would tell that it was not executed in its turn.
+ */
+int shift_rxe_renew(void *slot, u32 slot_size, bool nothing)
+{
+	struct rxe_send_wqe wqe;
+
+	if (slot_size < sizeof(wqe))
+		return -EINVAL;
+	memcpy(&wqe, slot, sizeof(wqe));
+	if (nothing) {
+		if (wqe.wr.opcode != SHIFT_WR_RDMA_WRITE &&
+		    wqe.wr.opcode != SHIFT_WR_RDMA_WRITE_WITH_IMM)
+			return -EOPNOTSUPP;
+		wqe.wr.opcode = SHIFT_WR_RDMA_WRITE;
+		wqe.wr.send_flags &= ~SHIFT_WR_INLINE;
+		wqe.dma.length = 0;
+		wqe.dma.num_sge = 0;
+	}
+	wqe.status = 0;
+	wqe.state = 0;
+	wqe.iova = iova_of(&wqe.wr);
+	wqe.first_psn = SHIFT_RXE_UNSENT;
+	wqe.last_psn = 0;
+	wqe.ack_length = 0;
+	wqe.has_rd_atomic = 0;
+	wqe.dma.resid = wqe.dma.length;
+	wqe.dma.cur_sge = 0;
+	wqe.dma.sge_offset = 0;
+	/* what lies behind the union's beginning is data */
+	memcpy(slot, &wqe, DATA_OFFSET);
+	return 0;
+}
+
+/**
+ * shift_rxe_renew_recv() - a receive WQE as the provider had posted it
+ * @slot: kernel copy of the slot, any alignment, changed in place.
+ * @slot_size: its bytes.
+ */
+void shift_rxe_renew_recv(void *slot, u32 slot_size)
+{
+	struct rxe_recv_wqe wqe;
+
+	if (slot_size < sizeof(wqe))
+		return;
+	memcpy(&wqe, slot, sizeof(wqe));
+	wqe.dma.resid = wqe.dma.length;
+	wqe.dma.cur_sge = 0;
+	wqe.dma.sge_offset = 0;
+	memcpy(slot, &wqe, offsetof(struct rxe_recv_wqe, dma.sge));
+}
+
 u32 shift_rxe_status_offset(void)
 {
 	return offsetof(struct rxe_send_wqe, status);

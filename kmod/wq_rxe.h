@@ -40,6 +40,14 @@ u32 shift_rxe_recv_slot_min(void);
 int shift_rxe_mark(const void *slot, u32 slot_size, struct shift_rxe_mark *m);
 
 /*
+ * A slot that is put back into the ring, as the provider would post it: what rxe
+ * has changed in it is undone.  @nothing: as a WRITE of no bytes, which completes in
+ * its turn and does nothing; -EOPNOTSUPP where that would show.
+ */
+int shift_rxe_renew(void *slot, u32 slot_size, bool nothing);
+void shift_rxe_renew_recv(void *slot, u32 slot_size);
+
+/*
  * Rewind of an rxe send queue from a copy of its ring, taken after the
  * provider was held off and before RESET (which zeroes the ring).
  *

@@ -402,8 +402,8 @@ static void deadlines(struct ktap *t)
 		[SHIFT_ST_AGREE] = 1000,
 		[SHIFT_ST_SYNC] = 1000,
 		[SHIFT_ST_DRAIN] = 1000,
-		[SHIFT_ST_SUNK] = 100,
-		[SHIFT_ST_HOME] = 100,
+		[SHIFT_ST_SUNK] = 1000,
+		[SHIFT_ST_HOME] = 500,
 	};
 	int state;
 

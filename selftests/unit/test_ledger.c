@@ -54,8 +54,9 @@ static void kinds(struct ktap *t)
 	u64 seq;
 
 	EXPECT_EQ(t, shift_ledger_kind(SHIFT_WR_RDMA_WRITE), 0);
-	EXPECT_EQ(t, shift_ledger_kind(SHIFT_WR_RDMA_WRITE_WITH_IMM), 0);
-	EXPECT_EQ(t, shift_ledger_kind(SHIFT_WR_SEND_WITH_IMM), SHIFT_ENTRY_WHOLE);
+	EXPECT_EQ(t, shift_ledger_kind(SHIFT_WR_RDMA_WRITE_WITH_IMM), SHIFT_ENTRY_RECV);
+	EXPECT_EQ(t, shift_ledger_kind(SHIFT_WR_SEND_WITH_IMM),
+		  SHIFT_ENTRY_WHOLE | SHIFT_ENTRY_RECV);
 
 	/* a READ is asked again, what was executed behind it is not */
 	fresh(5);
@@ -91,6 +92,50 @@ static void kinds(struct ktap *t)
 	EXPECT_EQ(t, shift_ledger_progress(&l, 2), -ENODATA);
 	EXPECT_EQ(t, shift_ledger_unfinished(&l), 1);	/* its error begins there */
 	EXPECT_EQ(t, shift_ledger_at(&l, 2)->state, SHIFT_ENTRY_OUT);
+}
+
+static void post_all(u8 path)
+{
+	u64 seq;
+
+	while (shift_ledger_next(&l, &seq))
+		shift_ledger_sent(&l, seq, path);
+}
+
+/* a second path: only what was sent there counts, and a resumed one only its rest */
+static void second_path(struct ktap *t)
+{
+	fresh(3);
+	shift_ledger_append(&l, 4, shift_ledger_kind(SHIFT_WR_RDMA_READ));	/* 3 */
+	shift_ledger_append(&l, 2, shift_ledger_kind(SHIFT_WR_SEND));		/* 4 */
+	shift_ledger_append(&l, 5, 0);						/* 5 */
+	shift_ledger_append(&l, 3, shift_ledger_kind(SHIFT_WR_SEND));		/* 6 */
+	shift_ledger_append(&l, 1, shift_ledger_kind(SHIFT_WR_ATOMIC_FETCH_AND_ADD));
+	EXPECT_EQ(t, shift_ledger_progress_sent(&l, 1), -ERANGE);	/* none was sent */
+	EXPECT_EQ(t, shift_ledger_sent_count(&l), 0);
+
+	/* the first path: READ and SEND executed, the WRITE up to its third packet */
+	EXPECT_EQ(t, shift_ledger_progress(&l, 4 + 2 + 2), 0);
+	post_all(1);
+	EXPECT_EQ(t, shift_ledger_sent_count(&l), 4);
+	EXPECT_EQ(t, shift_ledger_progress_sent(&l, 4 + 3 + 3 + 1 + 1), -ERANGE);
+
+	/* the READ again, one more packet of the WRITE */
+	EXPECT_EQ(t, shift_ledger_progress_sent(&l, 4 + 1), 0);
+	EXPECT_EQ(t, shift_ledger_at(&l, 3)->state, SHIFT_ENTRY_SENT);
+	EXPECT_EQ(t, shift_ledger_at(&l, 5)->done, 3);
+	shift_ledger_rewind(&l);
+	post_all(2);
+	EXPECT_EQ(t, shift_ledger_executed(&l, 3), 0);
+
+	/* the rest of the WRITE, and two thirds of the SEND, which has no middle */
+	EXPECT_EQ(t, shift_ledger_progress_sent(&l, 2 + 2), 0);
+	EXPECT_EQ(t, shift_ledger_at(&l, 5)->state, SHIFT_ENTRY_EXECUTED);
+	EXPECT_EQ(t, shift_ledger_at(&l, 6)->state, SHIFT_ENTRY_SENT);
+	EXPECT_EQ(t, shift_ledger_at(&l, 6)->done, 0);
+	EXPECT_EQ(t, shift_ledger_progress_sent(&l, 3 + 1), -ENODATA);
+	EXPECT_EQ(t, shift_ledger_unfinished(&l), 7);
+	EXPECT_EQ(t, shift_ledger_sent_count(&l), 0);
 }
 
 static void local_operations_follow_their_successors(struct ktap *t)
@@ -340,6 +385,7 @@ static void against_the_model(struct ktap *t)
 static const struct ktap_case cases[] = {
 	KTAP_CASE(empty_and_full),
 	KTAP_CASE(kinds),
+	KTAP_CASE(second_path),
 	KTAP_CASE(local_operations_follow_their_successors),
 	KTAP_CASE(progress_in_64_bits),
 	KTAP_CASE(against_the_model),
