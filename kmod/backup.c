@@ -9,6 +9,7 @@
 #define pr_fmt(fmt) KBUILD_MODNAME ": " fmt
 
 #include <linux/hash.h>
+#include <linux/irq_poll.h>
 #include <linux/slab.h>
 #include <rdma/ib_cache.h>
 #include <rdma/rdma_cm.h>
@@ -25,8 +26,11 @@
  * @recv_depth: receive WRs that may be.
  * @inflight: WRs that are; ledger_lock.
  * @next_done: ledger sequence of the next completion; ledger_lock.
- * @armed: at RTS for the epoch at hand; ledger_lock.
+ * @armed: its completions are those of the epoch at hand; ledger_lock.
+ * @live: at RTS: receives may be posted; ledger_lock.
  * @open: work may be posted: both sides are ready; ledger_lock.
+ * @gave: operations that consumed a receive of the peer's, since armed; ledger_lock.
+ * @took: receives that were consumed, since armed; ledger_lock.
  * @recv_failed: a receive got an error of its own: the application's.
  * @error: first error status since it was armed.
  * @wr: scratch for posting; ledger_lock.
@@ -39,8 +43,8 @@ struct shift_backup {
 	struct ib_cqe cqe, recv_cqe;
 	u32 depth, recv_depth;
 	u32 inflight;
-	u64 next_done;
-	bool armed, open, recv_failed;
+	u64 next_done, gave, took;
+	bool armed, live, open, recv_failed;
 	u32 error;
 	struct shift_wr wr;
 	struct ib_sge sge[SHIFT_WR_MAX_SGE];
@@ -93,8 +97,14 @@ static void backup_done(struct ib_cq *cq, struct ib_wc *wc)
 		b->inflight--;
 	seq = shift_ledger_next_sent(&sqp->ledger, b->next_done);
 	if (wc->status == IB_WC_SUCCESS && !b->error) {
-		if (!shift_ledger_executed(&sqp->ledger, seq))
+		struct shift_entry *e = shift_ledger_at(&sqp->ledger, seq);
+		u32 packets = e->packets - e->done;
+
+		if (!shift_ledger_executed(&sqp->ledger, seq)) {
 			b->next_done = seq + 1;
+			b->gave += !!(e->flags & SHIFT_ENTRY_RECV);
+			sqp->sent.psn = shift_psn_add(sqp->sent.psn, packets);
+		}
 	} else if (!b->error || b->error == IB_WC_WR_FLUSH_ERR) {
 		WRITE_ONCE(b->error, wc->status);
 	}
@@ -125,6 +135,7 @@ static void backup_recv_done(struct ib_cq *cq, struct ib_wc *wc)
 	}
 	if (wc->status != IB_WC_WR_FLUSH_ERR) {
 		shift_recv_done(sqp, wc);
+		b->took++;
 		b->recv_failed |= failed;
 	}
 	if (failed && !b->error)
@@ -253,6 +264,24 @@ void shift_backup_destroy(struct shift_qp *sqp)
 	kvfree(b);
 }
 
+/* Nothing more is posted: a QP in RESET refuses, which would look like an error. */
+static void backup_hush(struct shift_backup *b)
+{
+	spin_lock_bh(&b->sqp->ledger_lock);
+	b->live = false;
+	b->open = false;
+	spin_unlock_bh(&b->sqp->ledger_lock);
+}
+
+/* From here on completions are of the past. */
+static void backup_disarm(struct shift_backup *b)
+{
+	spin_lock_bh(&b->sqp->ledger_lock);
+	b->armed = false;
+	b->inflight = 0;
+	spin_unlock_bh(&b->sqp->ledger_lock);
+}
+
 /**
  * shift_backup_reset - not one packet more on the backup path
  * @sqp: the QP, locked.
@@ -267,13 +296,75 @@ int shift_backup_reset(struct shift_qp *sqp)
 
 	if (!b)
 		return 0;
+	backup_hush(b);
 	err = ib_modify_qp(b->qp, &attr, IB_QP_STATE);
-	spin_lock_bh(&sqp->ledger_lock);
-	b->armed = false;
-	b->open = false;
-	b->inflight = 0;
-	spin_unlock_bh(&sqp->ledger_lock);
+	backup_disarm(b);
 	return err;
+}
+
+/*
+ * What the CQ holds was executed before the RESET, and the peer counts on it: its
+ * handler is taken off the CQ, the rest handled here.
+ */
+static void backup_drain_cq(struct shift_backup *b)
+{
+	struct ib_cq *cq = b->cq;
+	struct ib_wc wc[4];
+	int i, n;
+
+	irq_poll_disable(&cq->iop);
+	do {
+		n = ib_poll_cq(cq, ARRAY_SIZE(wc), wc);
+		for (i = 0; i < n; i++)
+			wc[i].wr_cqe->done(cq, &wc[i]);
+	} while (n > 0);
+	irq_poll_enable(&cq->iop);
+	if (ib_req_notify_cq(cq, IB_CQ_NEXT_COMP | IB_CQ_REPORT_MISSED_EVENTS) > 0)
+		irq_poll_sched(&cq->iop);
+}
+
+/**
+ * shift_backup_fence - stop the backup QP and take in what it has done
+ * @sqp: the QP, locked.
+ *
+ * Context: process context; sleeps.
+ * Return: 0, also if it was stopped already; a negative errno of the device.
+ */
+int shift_backup_fence(struct shift_qp *sqp)
+{
+	struct ib_qp_attr *attr;
+	struct shift_backup *b = sqp->backup;
+	struct ib_qp_init_attr init = {};
+	int err;
+
+	if (!b || !b->armed)
+		return 0;
+	attr = kzalloc(sizeof(*attr), GFP_NOIO);
+	if (!attr)
+		return -ENOMEM;
+	backup_hush(b);
+	attr->qp_state = IB_QPS_RESET;
+	err = ib_modify_qp(b->qp, attr, IB_QP_STATE);
+	if (!err) {
+		backup_drain_cq(b);
+		err = ib_query_qp(b->qp, attr, IB_QP_RQ_PSN, &init);
+	}
+	if (!err)
+		shift_fence_heard(sqp, 1, attr->rq_psn & SHIFT_PSN_MASK);
+	kfree(attr);
+	backup_disarm(b);
+	return err;
+}
+
+/* Messages that consumed a receive, by direction, since it was armed. */
+void shift_backup_counts(struct shift_qp *sqp, u64 *gave, u64 *took)
+{
+	struct shift_backup *b = sqp->backup;
+
+	spin_lock_bh(&sqp->ledger_lock);
+	*gave = b ? b->gave : 0;
+	*took = b ? b->took : 0;
+	spin_unlock_bh(&sqp->ledger_lock);
 }
 
 /* Both sides are ready: from now on doorbells post; sqp->lock. */
@@ -282,51 +373,83 @@ void shift_backup_open(struct shift_qp *sqp)
 	spin_lock_bh(&sqp->ledger_lock);
 	if (sqp->backup)
 		sqp->backup->open = sqp->backup->armed;
+	sqp->sent = (struct shift_life) {
+		.path = 1, .epoch = sqp->epoch,
+		.psn = shift_start_psn(sqp->cookie, sqp->epoch),
+	};
+	sqp->sent_any = true;
 	spin_unlock_bh(&sqp->ledger_lock);
+}
+
+/**
+ * shift_qp_attr_rtr - attributes for RTR on a path
+ * @ibdev: the device of the path.
+ * @sgid: its address there.
+ * @dgid: the peer's.
+ * @sqp: whose; the rest is as the application has set it.
+ * @qpn: the peer's QP.
+ * @epoch: of the switch.
+ * @attr: the result; the caller calls rdma_destroy_ah_attr() on its ah_attr.
+ *
+ * Return: 0, -ENOENT if the device lost the address.
+ */
+int shift_qp_attr_rtr(struct ib_device *ibdev, const union ib_gid *sgid, const union ib_gid *dgid,
+		      struct shift_qp *sqp, u32 qpn, u32 epoch, struct ib_qp_attr *attr)
+{
+	const struct ib_gid_attr *gid;
+	union ib_gid remote = *dgid;
+
+	/* by value: indices change when a port goes down and up */
+	gid = rdma_find_gid(ibdev, sgid, IB_GID_TYPE_ROCE_UDP_ENCAP, NULL);
+	if (IS_ERR(gid))
+		return PTR_ERR(gid);
+	memset(attr, 0, sizeof(*attr));
+	attr->qp_state = IB_QPS_RTR;
+	attr->path_mtu = sqp->app.path_mtu;
+	attr->dest_qp_num = qpn;
+	attr->rq_psn = shift_start_psn(sqp->peer_cookie, epoch);
+	attr->max_dest_rd_atomic = sqp->app.max_dest_rd_atomic;
+	attr->min_rnr_timer = sqp->app.min_rnr_timer;
+	attr->ah_attr.type = rdma_ah_find_type(ibdev, 1);
+	rdma_ah_set_port_num(&attr->ah_attr, 1);
+	rdma_ah_set_sl(&attr->ah_attr, sqp->app.ah_attr.sl);
+	rdma_move_grh_sgid_attr(&attr->ah_attr, &remote, 0,
+				max_t(u8, sqp->app.ah_attr.grh.hop_limit, 64),
+				sqp->app.ah_attr.grh.traffic_class, gid);
+	return 0;
+}
+
+/* Attributes for RTS on a path; see above. */
+void shift_qp_attr_rts(struct shift_qp *sqp, u32 epoch, struct ib_qp_attr *attr)
+{
+	memset(attr, 0, sizeof(*attr));
+	attr->qp_state = IB_QPS_RTS;
+	attr->timeout = sqp->app.timeout;
+	attr->retry_cnt = sqp->app.retry_cnt;
+	attr->rnr_retry = sqp->app.rnr_retry;
+	attr->sq_psn = shift_start_psn(sqp->cookie, epoch);
+	attr->max_rd_atomic = sqp->app.max_rd_atomic;
 }
 
 static int backup_to_rtr(struct shift_qp *sqp, u32 epoch, struct ib_qp_attr *attr)
 {
 	struct shift_backup *b = sqp->backup;
-	const struct ib_gid_attr *sgid;
 	int err;
 
-	sgid = rdma_find_gid(b->qp->device, &sqp->backup_sgid, IB_GID_TYPE_ROCE_UDP_ENCAP,
-			     NULL);
-	if (IS_ERR(sgid))
-		return PTR_ERR(sgid);
-	memset(attr, 0, sizeof(*attr));
-	attr->qp_state = IB_QPS_RTR;
-	attr->path_mtu = sqp->app.path_mtu;
-	attr->dest_qp_num = sqp->peer_backup_qpn;
-	attr->rq_psn = shift_start_psn(sqp->peer_cookie, epoch);
-	attr->max_dest_rd_atomic = sqp->app.max_dest_rd_atomic;
-	attr->min_rnr_timer = sqp->app.min_rnr_timer;
-	attr->ah_attr.type = rdma_ah_find_type(b->qp->device, 1);
-	rdma_ah_set_port_num(&attr->ah_attr, 1);
-	rdma_ah_set_sl(&attr->ah_attr, sqp->app.ah_attr.sl);
-	rdma_move_grh_sgid_attr(&attr->ah_attr, &sqp->backup_dgid, 0,
-				max_t(u8, sqp->app.ah_attr.grh.hop_limit, 64),
-				sqp->app.ah_attr.grh.traffic_class, sgid);
-	err = ib_modify_qp(b->qp, attr,
-			   IB_QP_STATE | IB_QP_AV | IB_QP_PATH_MTU | IB_QP_DEST_QPN |
-			   IB_QP_RQ_PSN | IB_QP_MAX_DEST_RD_ATOMIC | IB_QP_MIN_RNR_TIMER);
+	err = shift_qp_attr_rtr(b->qp->device, &sqp->backup_sgid, &sqp->backup_dgid, sqp,
+				sqp->peer_backup_qpn, epoch, attr);
+	if (err)
+		return err;
+	err = ib_modify_qp(b->qp, attr, SHIFT_RTR_MASK);
 	rdma_destroy_ah_attr(&attr->ah_attr);
 	return err;
 }
 
 static int backup_to_rts(struct shift_qp *sqp, u32 epoch, struct ib_qp_attr *attr)
 {
-	memset(attr, 0, sizeof(*attr));
-	attr->qp_state = IB_QPS_RTS;
-	attr->timeout = sqp->app.timeout;
-	attr->retry_cnt = sqp->app.retry_cnt;
+	shift_qp_attr_rts(sqp, epoch, attr);
 	attr->rnr_retry = 7;	/* without end: the peer's receives are being moved too */
-	attr->sq_psn = shift_start_psn(sqp->cookie, epoch);
-	attr->max_rd_atomic = sqp->app.max_rd_atomic;
-	return ib_modify_qp(sqp->backup->qp, attr,
-			    IB_QP_STATE | IB_QP_TIMEOUT | IB_QP_RETRY_CNT | IB_QP_RNR_RETRY |
-			    IB_QP_SQ_PSN | IB_QP_MAX_QP_RD_ATOMIC);
+	return ib_modify_qp(sqp->backup->qp, attr, SHIFT_RTS_MASK);
 }
 
 /**
@@ -353,8 +476,7 @@ int shift_backup_arm(struct shift_qp *sqp, u32 epoch)
 	attr->qp_state = IB_QPS_INIT;
 	attr->port_num = 1;
 	attr->qp_access_flags = sqp->app.qp_access_flags;
-	err = ib_modify_qp(b->qp, attr,
-			   IB_QP_STATE | IB_QP_PKEY_INDEX | IB_QP_PORT | IB_QP_ACCESS_FLAGS);
+	err = ib_modify_qp(b->qp, attr, SHIFT_INIT_MASK);
 	if (!err)
 		err = backup_to_rtr(sqp, epoch, attr);
 	if (!err)
@@ -365,12 +487,18 @@ int shift_backup_arm(struct shift_qp *sqp, u32 epoch)
 		shift_backup_reset(sqp);
 		goto out;
 	}
+	sqp->armed[1] = (struct shift_life) {
+		.path = 1, .epoch = epoch, .psn = shift_start_psn(sqp->peer_cookie, epoch),
+	};
 	spin_lock_bh(&sqp->ledger_lock);
 	b->error = 0;
 	b->recv_failed = false;
 	b->inflight = 0;
+	b->gave = 0;
+	b->took = 0;
 	b->next_done = sqp->ledger.tail;
 	b->armed = true;
+	b->live = true;
 	spin_unlock_bh(&sqp->ledger_lock);
 out:
 	kfree(attr);
@@ -526,7 +654,7 @@ int shift_backup_post_recv(struct shift_qp *sqp, u64 seq)
 	int err;
 
 	lockdep_assert_held(&sqp->ledger_lock);
-	if (!b || !b->armed || r->post - r->done >= b->recv_depth)
+	if (!b || !b->live || r->post - r->done >= b->recv_depth)
 		return -EAGAIN;
 	err = shift_rxe_decode_recv(r->raw + (size_t)((u32)seq & (r->slots - 1)) * r->slot_size,
 				    r->slot_size, &b->wr);

@@ -114,6 +114,16 @@ bool shift_gid_is_local(struct shift_dev *sdev, const union ib_gid *gid)
 	return dev_has_gid(sdev, gid) || dev_has_gid(sdev->backup, gid);
 }
 
+static void dev_kick(struct shift_dev *sdev)
+{
+	struct shift_obj *obj;
+
+	mutex_lock(&sdev->list_lock);
+	list_for_each_entry(obj, &sdev->qps, list)
+		shift_switch_kick(container_of(obj, struct shift_qp, obj), SHIFT_QP_FAULT);
+	mutex_unlock(&sdev->list_lock);
+}
+
 /*
  * Runs from the core's workqueue.  A trigger only sets a bit and queues the
  * machine of each QP: whether it switches is agreed with the peer.
@@ -121,7 +131,7 @@ bool shift_gid_is_local(struct shift_dev *sdev, const union ib_gid *gid)
 static void dev_event(struct ib_event_handler *handler, struct ib_event *event)
 {
 	struct shift_dev *sdev = container_of(handler, struct shift_dev, events);
-	struct shift_obj *obj;
+	struct shift_dev *other;
 
 	switch (event->event) {
 	case IB_EVENT_PORT_ERR:
@@ -135,10 +145,13 @@ static void dev_event(struct ib_event_handler *handler, struct ib_event *event)
 		return;
 	}
 
-	mutex_lock(&sdev->list_lock);
-	list_for_each_entry(obj, &sdev->qps, list)
-		shift_switch_kick(container_of(obj, struct shift_qp, obj), SHIFT_QP_FAULT);
-	mutex_unlock(&sdev->list_lock);
+	dev_kick(sdev);
+	/* and those of others that have moved here */
+	mutex_lock(&shift_devices_lock);
+	list_for_each_entry(other, &shift_devices, list)
+		if (other->backup == sdev)
+			dev_kick(other);
+	mutex_unlock(&shift_devices_lock);
 }
 
 static int dev_add(struct ib_device *ibdev)
@@ -338,6 +351,45 @@ int shift_pair_del(const char *dev, struct netlink_ext_ack *extack)
 	pr_info("%s has no backup any more\n", dev);
 out:
 	mutex_unlock(&shift_devices_lock);
+	return err;
+}
+
+/**
+ * shift_pair_move - move QPs of a device
+ * @dev: name of the default device.
+ * @qpn: the one to move; 0: all.
+ * @path: 0 default, 1 backup.
+ * @keep: those that become protected later move too, until told otherwise.
+ * @extack: where a refusal is explained.
+ *
+ * What becomes of it shows in their states: nobody is waited for.
+ *
+ * Context: process context.
+ * Return: 0, -ENODEV, -ENOENT.
+ */
+int shift_pair_move(const char *dev, u32 qpn, u8 path, bool keep,
+		    struct netlink_ext_ack *extack)
+{
+	struct shift_dev *sdev;
+	int err = -ENODEV;
+
+	mutex_lock(&shift_devices_lock);
+	sdev = dev_by_name(dev);
+	if (sdev && sdev->backup)
+		shift_dev_get(sdev);
+	else
+		sdev = NULL;
+	mutex_unlock(&shift_devices_lock);
+	if (!sdev) {
+		NL_SET_ERR_MSG_MOD(extack, "no such RDMA device, or it has no backup");
+		return err;
+	}
+	if (keep)
+		WRITE_ONCE(sdev->drained, path);
+	err = shift_home_ask(sdev, 0, qpn, path) || keep ? 0 : -ENOENT;
+	if (err)
+		NL_SET_ERR_MSG_MOD(extack, "no protected QP of that number on this device");
+	shift_dev_put(sdev);
 	return err;
 }
 

@@ -18,8 +18,15 @@ void shift_switch_call_off(struct shift_qp *sqp)
 	memset(&sqp->times, 0, sizeof(sqp->times));
 	shift_stat_inc(SHIFT_STAT_ABANDONED);
 	shift_notify_qp(sqp, SHIFT_QP_EV_ABANDONED, ktime_get_real_ns());
+	if (sqp->path) {
+		/* it goes on there: what was posted meanwhile lies in the ring */
+		shift_home_thaw(sqp);
+		shift_switch_kick(sqp, SHIFT_QP_KICK);
+		return;
+	}
 	if (READ_ONCE(sqp->sdev->port_down))
 		shift_switch_arm(sqp, SHIFT_AGAIN_MS);
+	shift_fence_open(sqp);
 	if (!test_and_clear_bit(SHIFT_QP_GATED, &sqp->flags))
 		return;
 	/* doorbells that were kept */
@@ -48,18 +55,20 @@ void shift_switch_fail(struct shift_qp *sqp, u32 status)
 {
 	enum shift_state from = sqp->state;
 	bool errored;
-	u32 psn;
 
 	if (from == SHIFT_ST_FAIL)
 		return;
 	if (sqp->path == 0 && !test_bit(SHIFT_QP_FENCED, &sqp->flags) &&
-	    shift_fence(sqp, &errored, &psn) == -ECANCELED) {
+	    shift_fence(sqp, &errored) == -ECANCELED) {
 		/* the application's own error lies in its CQ: that is what it gets */
 		shift_switch_state(sqp, SHIFT_ST_APP);
 		shift_switch_app(sqp);
 		return;
 	}
+	/* what was executed still counts */
+	shift_backup_fence(sqp);
 	shift_backup_reset(sqp);
+	shift_home_abort(sqp);
 	set_bit(SHIFT_QP_GATED, &sqp->flags);
 	shift_switch_state(sqp, SHIFT_ST_FAIL);
 	pr_warn_ratelimited("%s qp %u: gave up in %s on path %u: %s\n", sqp->sdev->name,
@@ -90,7 +99,9 @@ void shift_switch_app(struct shift_qp *sqp)
 	send_gone(sqp);
 	if (away) {
 		/* the hardware cannot flush what it no longer has */
+		shift_backup_fence(sqp);
 		shift_backup_reset(sqp);
+		shift_home_abort(sqp);
 		sqp->fail_status = IB_WC_WR_FLUSH_ERR;
 		shift_replay_flush(sqp);
 	} else {

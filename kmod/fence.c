@@ -23,10 +23,11 @@
 
 #define HOLD_US		20000	/* for a post under way to finish, scaled */
 #define STILL_US	20000	/* for completions to stop, scaled */
+#define QUIET_US	50000	/* for work under way on a good path to finish, scaled */
 
 static void cpu_barrier(void *unused)
 {
-	/* a thread's look at the flag and its lock word: pairs with hold_provider() */
+	/* a thread's look at the flag and its lock word: pairs with shift_fence_hold() */
 	smp_mb();
 }
 
@@ -67,12 +68,19 @@ static bool posting(const struct shift_qp *sqp)
 	return sqp->rq_lock.page && shift_word_read(&sqp->rq_lock) != sqp->lock_free;
 }
 
-/*
+/**
+ * shift_fence_hold - keep the provider off its rings
+ * @sqp: the QP, locked and registered.
+ *
  * Threads that post after this see the flag and WAIT.  One that holds a lock for
- * longer than the deadline (stopped by a debugger, say) is not waited for: a WQE
- * that it loses shows as a gap in the ring and ends in an error.
+ * longer than the deadline (stopped by a debugger, say) is not waited for: a fence
+ * goes on, and a WQE that is lost by it shows as a gap in the ring and ends in an
+ * error.
+ *
+ * Context: process context; sleeps.
+ * Return: false if such a thread is there.
  */
-static void hold_provider(struct shift_qp *sqp)
+bool shift_fence_hold(struct shift_qp *sqp)
 {
 	u64 end;
 
@@ -85,8 +93,12 @@ static void hold_provider(struct shift_qp *sqp)
 	synchronize_rcu_expedited();
 
 	end = deadline_us(HOLD_US);
-	while (posting(sqp) && ktime_get_ns() < end)
+	while (posting(sqp)) {
+		if (ktime_get_ns() > end)
+			return false;
 		usleep_range(20, 50);
+	}
+	return true;
 }
 
 /* Let threads that WAIT go on; also when nothing was held. */
@@ -269,11 +281,69 @@ static int query_default(struct shift_qp *sqp, struct ib_qp_attr *attr)
 	return sqp->sdev->saved.query_qp(sqp->qp, attr, IB_QP_STATE | IB_QP_RQ_PSN, &init);
 }
 
-static int reset_default(struct shift_qp *sqp)
+/**
+ * shift_fence_settle - hold the provider and let what is under way finish
+ * @sqp: the QP, locked, on its default NIC; a path that works.
+ *
+ * For a move that an operator wants: atomics get their answers.  And rxe does not
+ * survive a RESET in the middle of a packet, as it processes packets beside its
+ * tasks; so both ends do this before either is fenced.  What does not finish in time
+ * is left to the fence.
+ */
+void shift_fence_settle(struct shift_qp *sqp)
+{
+	u64 end = deadline_us(QUIET_US);
+	struct ib_qp_attr *attr;
+	u32 psn, still = 0;
+
+	if (sqp->path || !sqp->registered || test_bit(SHIFT_QP_FENCED, &sqp->flags))
+		return;
+	attr = kzalloc(sizeof(*attr), GFP_NOIO);
+	if (!attr)
+		return;
+	shift_fence_hold(sqp);
+	if (query_default(sqp, attr))
+		goto out;
+	while (still < 3 && ktime_get_ns() < end) {
+		psn = attr->rq_psn;
+		usleep_range(100, 200);
+		if (query_default(sqp, attr) || attr->qp_state == IB_QPS_ERR)
+			break;
+		if (psn == attr->rq_psn &&
+		    shift_ring_consumer(&sqp->sq) == shift_ring_producer(&sqp->sq))
+			still++;
+		else
+			still = 0;
+	}
+out:
+	kfree(attr);
+}
+
+int shift_fence_reset(struct shift_qp *sqp)
 {
 	struct ib_qp_attr attr = { .qp_state = IB_QPS_RESET };
 
 	return sqp->sdev->saved.modify_qp(sqp->qp, &attr, IB_QP_STATE, NULL);
+}
+
+/**
+ * shift_fence_heard - how far our responder got in the life that ends
+ * @sqp: the QP, locked.
+ * @path: where.
+ * @expected: the PSN that it expects next.
+ *
+ * A life in which nothing was executed does not hide the one before: the peer may
+ * not know yet how that ended.  Once both are ready in a life, it does.
+ */
+void shift_fence_heard(struct shift_qp *sqp, u8 path, u32 expected)
+{
+	const struct shift_life *armed = &sqp->armed[path];
+
+	if (expected == armed->psn && armed->epoch != sqp->heard.epoch)
+		return;
+	sqp->heard = (struct shift_life) {
+		.path = path, .epoch = armed->epoch, .psn = expected,
+	};
 }
 
 /* The copied ring becomes the ledger: entry for entry, from @rewind->first. */
@@ -295,6 +365,9 @@ static int fill_ledger(struct shift_qp *sqp, const struct shift_rxe_rewind *rewi
 			err = -EOPNOTSUPP;
 		} else {
 			packets = shift_wr_packets(wr.opcode, wr.length, sqp->mtu);
+			/* rxe's completer may be amid the response, and RESET leaves it there */
+			if (wr.opcode == SHIFT_WR_RDMA_READ && packets > 1)
+				sqp->stay = true;
 			flags = shift_ledger_kind(wr.opcode);
 			if (!sqp->sig_all && !(wr.flags & SHIFT_WR_SIGNALED))
 				flags |= SHIFT_ENTRY_SILENT;
@@ -325,16 +398,16 @@ static int fill_recvs(struct shift_qp *sqp, const struct shift_still *still, boo
  * shift_fence - stop the default QP and rewind its send queue into the ledger
  * @sqp: the QP, locked.
  * @errored: out: it was in ERR already.
- * @expected_psn: out: what its responder expects next.
  *
- * Idempotent: a QP that was fenced since its last RUN gives the same answer.
+ * One that is away has its backup stopped, and its default QP if it was going
+ * home.  sqp->heard is what the responder executed.
  *
  * Context: process context; sleeps for up to some tens of ms.
  * Return: 0; -ECANCELED: the error is the application's own, nothing was
  * changed; -EIO: the NIC could not be asked; another error: fenced, but what
  * is outstanding cannot be told or moved.
  */
-int shift_fence(struct shift_qp *sqp, bool *errored, u32 *expected_psn)
+int shift_fence(struct shift_qp *sqp, bool *errored)
 {
 	struct shift_rxe_view view = {
 		.ring = sqp->ledger.raw,
@@ -351,13 +424,13 @@ int shift_fence(struct shift_qp *sqp, bool *errored, u32 *expected_psn)
 
 	lockdep_assert_held(&sqp->lock);
 	if (test_bit(SHIFT_QP_FENCED, &sqp->flags)) {
-		shift_backup_reset(sqp);
+		err = shift_backup_fence(sqp);
+		if (shift_home_abort(sqp))
+			err = -EIO;
 		spin_lock_bh(&sqp->ledger_lock);
-		shift_ledger_rewind(&sqp->ledger);
 		shift_recv_rewind(sqp);
 		spin_unlock_bh(&sqp->ledger_lock);
-		*expected_psn = sqp->expected_psn;
-		return 0;
+		return err ? -EIO : 0;
 	}
 	if (!sqp->registered || hold_rings(sqp))
 		return -EIO;
@@ -368,7 +441,7 @@ int shift_fence(struct shift_qp *sqp, bool *errored, u32 *expected_psn)
 		goto out_free;
 	}
 
-	hold_provider(sqp);
+	shift_fence_hold(sqp);
 	copy_still(sqp, &still);
 	if (query_default(sqp, attr)) {
 		err = -EIO;
@@ -388,7 +461,7 @@ int shift_fence(struct shift_qp *sqp, bool *errored, u32 *expected_psn)
 		goto out_open;
 	}
 
-	err = reset_default(sqp);
+	err = shift_fence_reset(sqp);
 	if (!err)
 		err = query_default(sqp, attr);
 	if (err) {
@@ -396,7 +469,7 @@ int shift_fence(struct shift_qp *sqp, bool *errored, u32 *expected_psn)
 		goto out_open;
 	}
 	set_bit(SHIFT_QP_FENCED, &sqp->flags);
-	*expected_psn = attr->rq_psn & SHIFT_PSN_MASK;
+	shift_fence_heard(sqp, 0, attr->rq_psn & SHIFT_PSN_MASK);
 	if (view.errored) {
 		if (!rewound)
 			sends = (view.consumer - rewind.first) & (view.slots - 1);
@@ -418,14 +491,16 @@ int shift_fence(struct shift_qp *sqp, bool *errored, u32 *expected_psn)
 		rewind.count = (view.producer - rewind.first) & (view.slots - 1);
 		rewind.first_psn = 0;
 	}
-	sqp->anchor_psn = rewind.first_psn;
+	sqp->sent = (struct shift_life) {
+		.epoch = sqp->armed[0].epoch, .psn = rewind.first_psn,
+	};
 	err = fill_ledger(sqp, &rewind);
 	if (rewound)
 		err = rewound;
 	seen_err = fill_recvs(sqp, &still, view.errored, got);
 	if (!err)
 		err = seen_err;
-	sqp->fenced_count = shift_ledger_count(&sqp->ledger);
+	sqp->sent_any = shift_ledger_count(&sqp->ledger);
 	if (!err && seen)
 		err = seen < 0 ? seen : shift_ledger_seen(&sqp->ledger, seen);
 	sqp->ledger_live = true;

@@ -221,6 +221,11 @@ void shift_link_put(struct shift_link *link)
 	kref_put(&link->ref, shift_link_free);
 }
 
+u32 shift_link_id(const struct shift_link *link)
+{
+	return link->id;
+}
+
 /**
  * shift_link_state - what a link is at the moment
  * @link: referenced.

@@ -51,17 +51,20 @@ static void handle_message(struct shift_qp *sqp, const struct shift_msg *m)
 	}
 	if (m->src_cookie != sqp->peer_cookie)
 		return;
-	if (m->type == SHIFT_MSG_REQ && sqp->state == SHIFT_ST_RUN && !sqp->path) {
-		/* going home and further backups are not there yet */
-		if (m->req.to != 1 || m->req.kind == SHIFT_KIND_DRAIN) {
+	if (m->type == SHIFT_MSG_REQ) {
+		/* one backup; a drain leads home */
+		if (m->req.to > 1 || (!m->req.to && !shift_home_allowed(sqp)) ||
+		    (m->req.kind == SHIFT_KIND_DRAIN && (m->req.to || !sqp->path))) {
 			shift_switch_nack(sqp, m);
 			return;
 		}
-		if (shift_fence_supported(sqp)) {
+		if (sqp->state == SHIFT_ST_RUN && !sqp->path && shift_fence_supported(sqp)) {
 			shift_switch_unprotect(sqp, SHIFT_REASON_OPERATION);
 			return;
 		}
 	}
+	if (m->type == SHIFT_MSG_DRAINED || m->type == SHIFT_MSG_HOME_READY)
+		shift_home_note(sqp, m);
 	if (m->type == SHIFT_MSG_GONE && sqp->path) {
 		/* our sends will find out; nothing to go back to */
 		sqp->peer_ok = false;
@@ -97,10 +100,37 @@ static bool port_active(struct shift_qp *sqp)
 	return !ib_query_port(sqp->sdev->ibdev, 1, &attr) && attr.state == IB_PORT_ACTIVE;
 }
 
+/* Is the NIC that the QP runs on without a port? */
+static bool port_lost(struct shift_qp *sqp)
+{
+	bool lost;
+
+	if (!sqp->path)
+		return READ_ONCE(sqp->sdev->port_down);
+	down_read(&sqp->sdev->mirror_sem);
+	lost = sqp->sdev->backup && READ_ONCE(sqp->sdev->backup->port_down);
+	up_read(&sqp->sdev->mirror_sem);
+	return lost;
+}
+
+static bool may_fault(const struct shift_qp *sqp)
+{
+	return sqp->state == SHIFT_ST_RUN || sqp->state == SHIFT_ST_DRAIN ||
+	       sqp->state == SHIFT_ST_SUNK;
+}
+
 static void handle_fault(struct shift_qp *sqp)
 {
-	if (sqp->state != SHIFT_ST_RUN)
+	if (!may_fault(sqp))
 		return;
+	if (sqp->path && !test_bit(SHIFT_QP_ERRORED, &sqp->flags)) {
+		/* a port event of the NIC that it is not on says nothing */
+		if (!port_lost(sqp))
+			return;
+		sqp->cause = SHIFT_CAUSE_PORT;
+	} else if (sqp->path) {
+		sqp->cause = SHIFT_CAUSE_CQE;
+	}
 	if (sqp->path == 0 && test_bit(SHIFT_QP_ERRORED, &sqp->flags) &&
 	    shift_fence_cause(sqp) == IB_WC_LOC_QP_OP_ERR && port_active(sqp)) {
 		/* the port is fine: the application's own mistake after all */
@@ -121,7 +151,7 @@ static void handle_fault(struct shift_qp *sqp)
 		return;
 	if (test_bit(SHIFT_QP_ERRORED, &sqp->flags))
 		shift_switch_arm(sqp, 1000);	/* then it fails, unless a path appears */
-	else if (!sqp->path && READ_ONCE(sqp->sdev->port_down))
+	else if (port_lost(sqp))
 		shift_switch_arm(sqp, SHIFT_AGAIN_MS);
 }
 
@@ -129,7 +159,7 @@ static void handle_backup_error(struct shift_qp *sqp)
 {
 	u32 status = shift_backup_error(sqp);
 
-	if (!status || sqp->state != SHIFT_ST_RUN || !sqp->path)
+	if (!status || !may_fault(sqp) || !sqp->path)
 		return;
 	if (shift_backup_recv_failed(sqp) ||
 	    (status != IB_WC_RETRY_EXC_ERR && status != IB_WC_WR_FLUSH_ERR)) {
@@ -145,15 +175,19 @@ static void handle_kick(struct shift_qp *sqp)
 {
 	const struct ib_send_wr *bad;
 
-	if (sqp->state == SHIFT_ST_RUN && sqp->path) {
+	if (sqp->path && (may_fault(sqp) || sqp->state == SHIFT_ST_ASKED)) {
 		shift_recv_pump(sqp);
 		shift_replay_pump(sqp);
-	} else if (sqp->state == SHIFT_ST_FAIL || sqp->state == SHIFT_ST_APP)
+		shift_home_step(sqp);
+	} else if (sqp->state == SHIFT_ST_HOME) {
+		shift_home_step(sqp);
+	} else if (sqp->state == SHIFT_ST_FAIL || sqp->state == SHIFT_ST_APP) {
 		shift_replay_flush(sqp);
-	else if (!test_bit(SHIFT_QP_GATED, &sqp->flags) &&
-		 !test_bit(SHIFT_QP_FENCED, &sqp->flags))
+	} else if (!test_bit(SHIFT_QP_GATED, &sqp->flags) &&
+		   !test_bit(SHIFT_QP_FENCED, &sqp->flags)) {
 		/* kept by a gate that opened meanwhile */
 		sqp->sdev->saved.post_send(sqp->qp, NULL, &bad);
+	}
 }
 
 static void handle_deadline(struct shift_qp *sqp)
@@ -162,6 +196,8 @@ static void handle_deadline(struct shift_qp *sqp)
 		if (sqp->state == SHIFT_ST_AGREE || sqp->state == SHIFT_ST_SYNC)
 			shift_switch_resend(sqp);
 		shift_switch_arm(sqp, SHIFT_RESEND_MS);
+		if (sqp->path)
+			handle_kick(sqp);
 		return;
 	}
 	switch (sqp->state) {
@@ -176,7 +212,7 @@ static void handle_deadline(struct shift_qp *sqp)
 		if (!test_bit(SHIFT_QP_ERRORED, &sqp->flags)) {
 			if (sqp->path)
 				handle_kick(sqp);
-			else if (READ_ONCE(sqp->sdev->port_down))
+			if (port_lost(sqp))
 				handle_fault(sqp);
 			break;
 		}
@@ -216,6 +252,10 @@ static bool machine_round(struct shift_qp *sqp)
 	}
 	if (test_and_clear_bit(SHIFT_QP_DEADLINE, &sqp->flags)) {
 		handle_deadline(sqp);
+		any = true;
+	}
+	if (test_and_clear_bit(SHIFT_QP_MOVE, &sqp->flags)) {
+		shift_home_move(sqp);
 		any = true;
 	}
 	if (test_and_clear_bit(SHIFT_QP_RETRY_PAIR, &sqp->flags)) {

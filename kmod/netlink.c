@@ -34,6 +34,18 @@ static const struct nla_policy shift_pair_del_policy[SHIFT_A_DEV + 1] = {
 	[SHIFT_A_DEV] = { .type = NLA_NUL_STRING, .len = IB_DEVICE_NAME_MAX - 1 },
 };
 
+static const struct nla_policy shift_qp_move_policy[SHIFT_A_PATH + 1] = {
+	[SHIFT_A_DEV] = { .type = NLA_NUL_STRING, .len = IB_DEVICE_NAME_MAX - 1 },
+	[SHIFT_A_LINK_ID] = { .type = NLA_U32 },
+	[SHIFT_A_QPN] = NLA_POLICY_MIN(NLA_U32, 1),
+	[SHIFT_A_PATH] = NLA_POLICY_MAX(NLA_U32, 1),
+};
+
+static const struct nla_policy shift_pair_drain_policy[SHIFT_A_PATH + 1] = {
+	[SHIFT_A_DEV] = { .type = NLA_NUL_STRING, .len = IB_DEVICE_NAME_MAX - 1 },
+	[SHIFT_A_PATH] = NLA_POLICY_MAX(NLA_U32, 1),
+};
+
 static const struct nla_policy shift_nic_policy[SHIFT_NIC_A_MAX + 1] = {
 	[SHIFT_NIC_A_GID] = NLA_POLICY_EXACT_LEN(sizeof(union ib_gid)),
 	[SHIFT_NIC_A_BACKUP] = NLA_POLICY_EXACT_LEN(sizeof(union ib_gid)),
@@ -173,6 +185,45 @@ static int shift_nl_pair_del(struct sk_buff *request, struct genl_info *info)
 	if (shift_nl_missing(info, SHIFT_A_DEV))
 		return -EINVAL;
 	return shift_pair_del(nla_data(info->attrs[SHIFT_A_DEV]), info->extack);
+}
+
+static int shift_nl_moves(struct genl_info *info)
+{
+	if (shift_home_moves())
+		return 0;
+	GENL_SET_ERR_MSG(info, "moves are off: see the module parameter 'moves'");
+	return -EOPNOTSUPP;
+}
+
+static int shift_nl_qp_move(struct sk_buff *request, struct genl_info *info)
+{
+	struct nlattr *link = info->attrs[SHIFT_A_LINK_ID], *qpn = info->attrs[SHIFT_A_QPN];
+	int err = shift_nl_moves(info);
+
+	if (err)
+		return err;
+	if (link) {
+		if (shift_home_ask(NULL, nla_get_u32(link), qpn ? nla_get_u32(qpn) : 0, 0))
+			return 0;
+		NL_SET_ERR_MSG_ATTR(info->extack, link, "no protected QP uses that link");
+		return -ENOENT;
+	}
+	if (shift_nl_missing(info, SHIFT_A_DEV) || shift_nl_missing(info, SHIFT_A_PATH))
+		return -EINVAL;
+	return shift_pair_move(nla_data(info->attrs[SHIFT_A_DEV]), qpn ? nla_get_u32(qpn) : 0,
+			       nla_get_u32(info->attrs[SHIFT_A_PATH]), false, info->extack);
+}
+
+static int shift_nl_pair_drain(struct sk_buff *request, struct genl_info *info)
+{
+	int err = shift_nl_moves(info);
+
+	if (err)
+		return err;
+	if (shift_nl_missing(info, SHIFT_A_DEV) || shift_nl_missing(info, SHIFT_A_PATH))
+		return -EINVAL;
+	return shift_pair_move(nla_data(info->attrs[SHIFT_A_DEV]), 0,
+			       nla_get_u32(info->attrs[SHIFT_A_PATH]), true, info->extack);
 }
 
 static int shift_nl_gid(const struct nlattr *attr, union ib_gid *gid,
@@ -348,6 +399,18 @@ static const struct genl_ops shift_genl_ops[] = {
 		.start = shift_nl_qp_start,
 		.dumpit = shift_nl_dump,
 		.done = shift_nl_done,
+	}, {
+		.cmd = SHIFT_CMD_QP_MOVE,
+		.flags = GENL_ADMIN_PERM,
+		.policy = shift_qp_move_policy,
+		.maxattr = ARRAY_SIZE(shift_qp_move_policy) - 1,
+		.doit = shift_nl_qp_move,
+	}, {
+		.cmd = SHIFT_CMD_PAIR_DRAIN,
+		.flags = GENL_ADMIN_PERM,
+		.policy = shift_pair_drain_policy,
+		.maxattr = ARRAY_SIZE(shift_pair_drain_policy) - 1,
+		.doit = shift_nl_pair_drain,
 	}, {
 		.cmd = SHIFT_CMD_STAT_GET,
 		.doit = shift_nl_stat_get,

@@ -307,6 +307,8 @@ static int shift_nl_pair_message(struct shift_nl_snapshot *snap,
 		err = nla_put_u32(skb, SHIFT_A_PORT_STATE, state);
 	if (!err)
 		err = nla_put_u32(skb, SHIFT_A_BACKUP_PORT_STATE, backup_state);
+	if (!err && READ_ONCE(pair->sdev->drained))
+		err = nla_put_flag(skb, SHIFT_A_DRAINED);
 	if (!err)
 		err = nla_put_u32(skb, SHIFT_A_PROTECTED_QPS, counts.protected);
 	if (!err)

@@ -55,7 +55,7 @@ static int push_wc(struct shift_qp *sqp, const u8 *raw, u32 status)
 void shift_replay_deliver(struct shift_qp *sqp)
 {
 	struct shift_ledger *l = &sqp->ledger;
-	bool first = false;
+	bool first = false, drained;
 	u64 seq;
 	int err;
 
@@ -68,6 +68,7 @@ void shift_replay_deliver(struct shift_qp *sqp)
 		if (sqp->registered)
 			shift_ring_set_consumer(&sqp->sq, shift_ledger_slot(l, l->tail + 1));
 		if (!(e->flags & (SHIFT_ENTRY_SILENT | SHIFT_ENTRY_SEEN)) || e->status) {
+			sqp->drain.marked = false;
 			err = push_wc(sqp, shift_ledger_raw(l, l->tail), e->status);
 			if (err == -ENOSPC) {
 				shift_switch_arm(sqp, RETRY_MS);
@@ -80,8 +81,11 @@ void shift_replay_deliver(struct shift_qp *sqp)
 		}
 		shift_ledger_pop(l, &seq);
 	}
+	drained = sqp->drain.frozen && !shift_ledger_count(l);
 	spin_unlock_bh(&sqp->ledger_lock);
 
+	if (drained)
+		shift_switch_kick(sqp, SHIFT_QP_KICK);
 	if (first) {
 		WRITE_ONCE(sqp->times.completion, ktime_get_real_ns());
 		shift_switch_kick(sqp, SHIFT_QP_FIRST);
@@ -101,7 +105,8 @@ static void ingest(struct shift_qp *sqp)
 	u8 *raw;
 	int err;
 
-	while (!sqp->stop_status && shift_ledger_slot(l, l->head) != producer &&
+	while (!sqp->drain.frozen && !sqp->stop_status &&
+	       shift_ledger_slot(l, l->head) != producer &&
 	       shift_ledger_count(l) < l->slots - 1) {
 		raw = shift_ledger_raw(l, l->head);
 		shift_ring_copy_slot(&sqp->sq, shift_ledger_slot(l, l->head), raw);
@@ -123,6 +128,74 @@ static void ingest(struct shift_qp *sqp)
 				    (sqp->sig_all || wr.flags & SHIFT_WR_SIGNALED ?
 				     0 : SHIFT_ENTRY_SILENT));
 	}
+}
+
+/**
+ * shift_replay_take - all that was posted becomes part of the ledger
+ * @sqp: the QP; ledger_lock, its provider is held.
+ *
+ * Return: 0, -EOPNOTSUPP if there is something that cannot be moved.
+ */
+int shift_replay_take(struct shift_qp *sqp)
+{
+	sqp->drain.frozen = false;
+	ingest(sqp);
+	return sqp->stop_status ? -EOPNOTSUPP : 0;
+}
+
+/*
+ * The receiver of a WRITE with immediate that is resumed would be told only what
+ * was left of it: its whole length, or 0.
+ */
+static u32 resumed_imm(struct shift_ledger *l)
+{
+	struct shift_wr wr;
+	u64 seq = l->tail;
+
+	while (seq < l->head && shift_ledger_at(l, seq)->state == SHIFT_ENTRY_EXECUTED)
+		seq++;
+	if (seq == l->head || !shift_ledger_at(l, seq)->done ||
+	    shift_rxe_decode(shift_ledger_raw(l, seq), l->slot_size, &wr) ||
+	    wr.opcode != SHIFT_WR_RDMA_WRITE_WITH_IMM)
+		return 0;
+	return wr.length;
+}
+
+/**
+ * shift_replay_progress - what the peer's responder executed of ours
+ * @sqp: the QP, locked, everything fenced.
+ * @m: its PROGRESS.
+ *
+ * It names the last life in which it executed anything.  One before that in which
+ * ours were sent: nothing of them.  After this all that is not executed is to be
+ * posted again.
+ *
+ * Return: 0; -ERANGE: it cannot be; -ENODATA: the answer to an atomic is lost.
+ */
+int shift_replay_progress(struct shift_qp *sqp, const struct shift_msg *m)
+{
+	struct shift_ledger *l = &sqp->ledger;
+	u64 packets = 0;
+	int err = 0;
+
+	spin_lock_bh(&sqp->ledger_lock);
+	if (m->progress.status == SHIFT_PROGRESS_OK && sqp->sent_any) {
+		if (m->progress.arm_epoch == sqp->sent.epoch &&
+		    m->progress.path == sqp->sent.path)
+			packets = shift_psn_delta(m->progress.expected_psn, sqp->sent.psn);
+		else if (m->progress.arm_epoch >= sqp->sent.epoch)
+			err = -ERANGE;
+		if (!err)
+			err = sqp->sent.path ? shift_ledger_progress_sent(l, packets) :
+					       shift_ledger_progress(l, packets);
+	}
+	if (!err) {
+		sqp->sent_any = false;
+		shift_ledger_rewind(l);
+		sqp->resumed_imm = resumed_imm(l);
+	}
+	spin_unlock_bh(&sqp->ledger_lock);
+	return err;
 }
 
 /*

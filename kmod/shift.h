@@ -57,6 +57,7 @@ struct shift_obj {
  * @attached: our wrappers are in ibdev->ops.
  * @tracking: new objects are shadowed (off while detaching).
  * @port_down: last port event.
+ * @drained: an operator keeps QPs off it.
  * @mirror_sem: read while something is made on the backup device, write to
  *	change @backup.  Outside sqp->lock and spd->lock.
  * @backup: who stands in for this device; NULL: not paired. @mirror_sem.
@@ -78,6 +79,7 @@ struct shift_dev {
 	bool attached;
 	bool tracking;
 	bool port_down;
+	bool drained;
 	struct rw_semaphore mirror_sem;
 	struct rw_semaphore ring_sem;
 	struct shift_dev *backup;
@@ -152,11 +154,41 @@ struct shift_cq {
 #define SHIFT_QP_BACKUP_ERR	8	/* the backup QP reported an error */
 #define SHIFT_QP_DEAD		9	/* being destroyed: no new work */
 #define SHIFT_QP_FIRST		10	/* first completion on the new path: tell operators */
+#define SHIFT_QP_MOVE		11	/* an operator, or failback, wants it on @move_to */
 
 /* kinds of messages that can wait in a QP's mailbox: one each, newest epoch */
 struct shift_mailbox {
 	u32 valid;			/* bit per enum shift_msg_type */
 	struct shift_msg msg[__SHIFT_MSG_MAX];
+};
+
+/**
+ * struct shift_life - one time on one path, from its arming to its RESET
+ * @path: 0 default.
+ * @epoch: of the switch that armed it; 0: the application did.
+ * @psn: who reads it knows what it counts.
+ */
+struct shift_life {
+	u8 path;
+	u32 epoch, psn;
+};
+
+/**
+ * struct shift_drain - a move without a fault: DRAIN, SUNK and HOME
+ * @frozen: what is posted stays in the ring; ledger_lock.
+ * @peer_done: the peer has drained, after @peer_count receives of ours.
+ * @marked: @mark is what the side rings held when all was given to them; both
+ *	under ledger_lock.
+ * @armed: the default QP is at RTR, its provider is held.
+ * @peer_home: so is the peer's.
+ * @tally: where the receive CQ was when the default QP got its receives.
+ * @resent_ns: ktime of the last copy of what the peer may have missed.
+ */
+struct shift_drain {
+	bool frozen, peer_done, marked, armed, peer_home;
+	u64 peer_count;
+	u32 mark[2], tally;
+	u64 resent_ns;
 };
 
 /** struct shift_recv - what a receive got, as in struct ib_wc */
@@ -227,8 +259,12 @@ struct shift_qp {
 	u32 epoch, highest;		/* joined; highest sent or joined */
 	u8 path, to;			/* active, target */
 	u8 asks;			/* SWITCH_REQs of this switch */
-	u32 expected_psn;		/* our responder's, at the fence */
+	struct shift_life heard;	/* last one that executed for the peer; psn: expected */
+	struct shift_life armed[2];	/* by path: last arming; psn: the peer's first */
 	bool unfenced;			/* it could not be asked */
+	u8 move_to;
+	bool stay;			/* its default QP cannot be used again */
+	struct shift_drain drain;
 	u32 error_status;		/* enum ib_wc_status: first error kept back ... */
 	u32 error_pos;			/* ... and where the send CQ's ring was then */
 	u32 error_rpos;			/* ... and the receive CQ's */
@@ -274,8 +310,12 @@ struct shift_qp {
 	struct shift_recvs recvs;
 	bool ledger_live;		/* it takes what is posted: default QP is fenced */
 	u32 resumed_imm;		/* length of a WRITE with immediate that is resumed */
-	u32 anchor_psn;			/* of the ledger's tail at the fence */
-	u32 fenced_count;		/* operations outstanding there: later ones were never sent */
+	/*
+	 * Where operations went whose end is not known; psn: of the ledger's tail
+	 * (path 0), or of the oldest that is SENT there.
+	 */
+	struct shift_life sent;
+	bool sent_any;			/* there are such */
 
 	spinlock_t inbox_lock;
 	struct shift_mailbox inbox;
@@ -297,6 +337,9 @@ struct shift_dev *shift_dev_get(struct shift_dev *sdev);
 void shift_dev_put(struct shift_dev *sdev);
 int shift_pair_add(const char *dev, const char *backup, struct netlink_ext_ack *extack);
 int shift_pair_del(const char *dev, struct netlink_ext_ack *extack);
+/* QPs of @dev (all, or the one of @qpn) to @path; @keep: and those to come */
+int shift_pair_move(const char *dev, u32 qpn, u8 path, bool keep,
+		    struct netlink_ext_ack *extack);
 /* calls @fn for every pair under shift_devices_lock; stops at non-zero */
 int shift_pair_walk(int (*fn)(struct shift_dev *sdev, struct shift_dev *backup,
 			      void *arg), void *arg);
@@ -333,6 +376,8 @@ extern const struct ib_device_ops shift_cq_ops;
 void shift_cq_get(struct shift_cq *scq);
 void shift_cq_put(struct shift_cq *scq);
 int shift_cq_push(struct shift_cq *scq, const struct shift_abi_wc *wc);
+u32 shift_cq_side_end(struct shift_cq *scq);
+bool shift_cq_side_seen(struct shift_cq *scq, u32 end);
 void shift_cq_unregister(struct shift_cq *scq);	/* process context; not in a fence */
 bool shift_cq_registered(struct shift_cq *scq);
 void shift_cq_device_gone(struct shift_dev *sdev);
@@ -386,6 +431,7 @@ void shift_switch_nack(struct shift_qp *sqp, const struct shift_msg *m);
 int shift_switch_send(struct shift_qp *sqp, u8 path, struct shift_msg *m);
 void shift_switch_resend(struct shift_qp *sqp);
 bool shift_switch_usable(const struct shift_qp *sqp);	/* racy: a guard */
+bool shift_switch_healthy(struct shift_qp *sqp);
 
 /* ending.c: how it ends other than well; sqp->lock */
 void shift_switch_call_off(struct shift_qp *sqp);
@@ -399,7 +445,11 @@ enum shift_qp_state shift_qp_shown(const struct shift_qp *sqp);	/* sqp->lock */
 void shift_qp_refresh(struct shift_qp *sqp);	/* sqp->lock */
 
 /* fence.c: stop the default QP and take over its work queue; sqp->lock */
-int shift_fence(struct shift_qp *sqp, bool *errored, u32 *expected_psn);
+int shift_fence(struct shift_qp *sqp, bool *errored);
+int shift_fence_reset(struct shift_qp *sqp);	/* the default QP */
+void shift_fence_settle(struct shift_qp *sqp);	/* let a good path run empty */
+bool shift_fence_hold(struct shift_qp *sqp);	/* keep the provider off its rings */
+void shift_fence_heard(struct shift_qp *sqp, u8 path, u32 expected);
 void shift_fence_open(struct shift_qp *sqp);	/* let the provider go on */
 int shift_fence_supported(struct shift_qp *sqp);
 void shift_fence_mark_start(struct shift_qp *sqp);
@@ -410,12 +460,15 @@ u32 shift_tally_begin(struct shift_cq *scq);
 int shift_tally_done(struct shift_qp *sqp, struct shift_cq *scq, u32 from, bool recvs, u8 *slot);
 void shift_tally_mark_error(struct shift_qp *sqp, u32 status);	/* any context */
 int shift_tally_errors(struct shift_qp *sqp, struct shift_cq *scq, u32 pos, u32 least, u8 *slot);
+bool shift_tally_clean(struct shift_qp *sqp, struct shift_cq *scq);
 
 /* replay.c: the ledger towards the backup QP and the application */
 void shift_replay_pump(struct shift_qp *sqp);	/* sqp->lock */
 void shift_replay_doorbell(struct shift_qp *sqp);	/* any context */
 void shift_replay_deliver(struct shift_qp *sqp);	/* any process context */
 void shift_replay_flush(struct shift_qp *sqp);	/* sqp->lock */
+int shift_replay_take(struct shift_qp *sqp);	/* ledger_lock; all that was posted */
+int shift_replay_progress(struct shift_qp *sqp, const struct shift_msg *m);
 
 /* recv.c: receives of a QP that is away */
 int shift_recv_init(struct shift_recvs *r, const struct shift_ring *ring);
@@ -430,6 +483,24 @@ void shift_recv_done(struct shift_qp *sqp, const struct ib_wc *wc); /* ledger_lo
 void shift_recv_deliver(struct shift_qp *sqp);		/* any but hard interrupts */
 void shift_recv_flush(struct shift_qp *sqp);		/* sqp->lock */
 void shift_recv_imm_len(struct shift_qp *sqp, u32 len);
+void shift_recv_take(struct shift_qp *sqp);		/* ledger_lock; all that was posted */
+
+/* home.c: moving without a fault, and back to the default NIC; sqp->lock */
+bool shift_home_moves(void);
+bool shift_home_allowed(const struct shift_qp *sqp);
+void shift_home_move(struct shift_qp *sqp);
+/* ask for it; process context, no lock: QPs told so.  One of @sdev and @link_id */
+unsigned int shift_home_ask(struct shift_dev *sdev, u32 link_id, u32 qpn, u8 path);
+void shift_home_drain(struct shift_qp *sqp, const struct shift_msg *m);
+void shift_home_drained(struct shift_qp *sqp);
+void shift_home_note(struct shift_qp *sqp, const struct shift_msg *m);
+void shift_home_step(struct shift_qp *sqp);	/* look whether it goes on */
+bool shift_home_peer_drained(struct shift_qp *sqp);
+void shift_home_enter(struct shift_qp *sqp);
+int shift_home_return(struct shift_qp *sqp);
+int shift_home_abort(struct shift_qp *sqp);
+void shift_home_resend(struct shift_qp *sqp);
+void shift_home_thaw(struct shift_qp *sqp);
 
 /* backup.c: the kernel-owned QP on the backup device; sqp->lock */
 int shift_backup_create(struct shift_qp *sqp);
@@ -437,6 +508,16 @@ void shift_backup_destroy(struct shift_qp *sqp);
 void shift_qp_quiet(struct ib_qp *qp);	/* no lock needed */
 int shift_backup_arm(struct shift_qp *sqp, u32 epoch);
 int shift_backup_reset(struct shift_qp *sqp);
+int shift_backup_fence(struct shift_qp *sqp);	/* reset, and take in what it has done */
+void shift_backup_counts(struct shift_qp *sqp, u64 *gave, u64 *took);
+#define SHIFT_INIT_MASK	(IB_QP_STATE | IB_QP_PKEY_INDEX | IB_QP_PORT | IB_QP_ACCESS_FLAGS)
+#define SHIFT_RTR_MASK	(IB_QP_STATE | IB_QP_AV | IB_QP_PATH_MTU | IB_QP_DEST_QPN | \
+			 IB_QP_RQ_PSN | IB_QP_MAX_DEST_RD_ATOMIC | IB_QP_MIN_RNR_TIMER)
+#define SHIFT_RTS_MASK	(IB_QP_STATE | IB_QP_TIMEOUT | IB_QP_RETRY_CNT | IB_QP_RNR_RETRY | \
+			 IB_QP_SQ_PSN | IB_QP_MAX_QP_RD_ATOMIC)
+int shift_qp_attr_rtr(struct ib_device *ibdev, const union ib_gid *sgid, const union ib_gid *dgid,
+		      struct shift_qp *sqp, u32 qpn, u32 epoch, struct ib_qp_attr *attr);
+void shift_qp_attr_rts(struct shift_qp *sqp, u32 epoch, struct ib_qp_attr *attr);
 u32 shift_backup_qpn(const struct shift_qp *sqp);
 void shift_backup_open(struct shift_qp *sqp);
 int shift_backup_post(struct shift_qp *sqp, u64 seq, u32 *rkey);	/* ledger_lock */
@@ -469,6 +550,7 @@ enum shift_stat {
 	SHIFT_STAT_ILLEGAL,		/* transitions refused */
 	SHIFT_STAT_MSG_BAD,		/* malformed messages dropped */
 	SHIFT_STAT_MSG_STALE,		/* messages of an old epoch ignored */
+	SHIFT_STAT_RETURNS,		/* QPs that came home to their default NIC */
 	SHIFT_STAT_EVENT_LOST,		/* netlink events dropped for want of memory */
 	__SHIFT_STAT_MAX
 };
@@ -480,8 +562,10 @@ static inline void shift_stat_inc(enum shift_stat stat)
 u64 shift_stat_read(enum shift_stat stat);
 const char *shift_stat_name(enum shift_stat stat);
 
-/* netlink.c; the notifiers may be called with sqp->lock held and never sleep
- * on user space (GFP_KERNEL under memalloc_noio, or dropped) */
+/*
+ * netlink.c; the notifiers may be called with sqp->lock held and never sleep
+ * on user space (GFP_KERNEL under memalloc_noio, or dropped)
+ */
 int shift_netlink_init(void);
 void shift_netlink_uninit(void);
 void shift_notify_pair(struct shift_dev *sdev, struct shift_dev *backup, bool added);

@@ -30,6 +30,7 @@ static const char * const shift_stat_names[] = {
 	[SHIFT_STAT_ILLEGAL]		= "illegal",
 	[SHIFT_STAT_MSG_BAD]		= "msg_bad",
 	[SHIFT_STAT_MSG_STALE]		= "msg_stale",
+	[SHIFT_STAT_RETURNS]		= "returns",
 	[SHIFT_STAT_EVENT_LOST]		= "event_lost",
 };
 

@@ -33,37 +33,95 @@ int shift_switch_send(struct shift_qp *sqp, u8 path, struct shift_msg *m)
 	return bound_to_path(m->type) ? shift_link_send(link, m) : shift_session_send(link, m);
 }
 
+static bool link_up(const struct shift_qp *sqp, u8 path)
+{
+	return sqp->link[path] && shift_link_state(sqp->link[path]) == SHIFT_LINK_UP;
+}
+
 /* Could the QP be asked to move right now?  Racy by nature; used as a guard. */
 bool shift_switch_usable(const struct shift_qp *sqp)
 {
-	return sqp->path == 0 && sqp->registered && sqp->peer_ok && sqp->backup &&
-	       sqp->asks < SHIFT_ASKS_MAX &&
+	/* on the backup: only if there is a way home */
+	return sqp->registered && sqp->peer_ok && sqp->backup &&
+	       (!sqp->path || shift_home_allowed(sqp)) && sqp->asks < SHIFT_ASKS_MAX &&
 	       (!sqp->spd || !atomic_read(&sqp->spd->reason)) &&
 	       READ_ONCE(sqp->scq->registered) && READ_ONCE(sqp->rcq->registered) &&
-	       sqp->link[1] &&
-	       shift_link_state(sqp->link[1]) == SHIFT_LINK_UP;
+	       (link_up(sqp, 1) || (sqp->path && link_up(sqp, 0)));
 }
 
-static u32 guards(struct shift_qp *sqp, const struct shift_msg *m)
+/* No error completion, and not fenced since the last RUN. */
+bool shift_switch_healthy(struct shift_qp *sqp)
+{
+	bool open;
+
+	if (test_bit(SHIFT_QP_ERRORED, &sqp->flags))
+		return false;
+	if (!sqp->path)
+		return !test_bit(SHIFT_QP_FENCED, &sqp->flags);
+	spin_lock_bh(&sqp->ledger_lock);
+	open = shift_backup_is_open(sqp);
+	spin_unlock_bh(&sqp->ledger_lock);
+	return open && !shift_backup_error(sqp);
+}
+
+/* Nothing outstanding that the peer's progress matters to. */
+static bool idle(struct shift_qp *sqp)
+{
+	bool idle;
+
+	spin_lock_bh(&sqp->ledger_lock);
+	idle = !sqp->sent_any ||
+	       (sqp->sent.path && !shift_ledger_sent_count(&sqp->ledger));
+	spin_unlock_bh(&sqp->ledger_lock);
+	return idle;
+}
+
+/* The epoch that messages of the state at hand carry. */
+static u32 current_epoch(const struct shift_qp *sqp)
+{
+	switch (sqp->state) {
+	case SHIFT_ST_ASKED:
+	case SHIFT_ST_DRAIN:
+	case SHIFT_ST_SUNK:
+	case SHIFT_ST_HOME:
+		return sqp->highest;
+	default:
+		return sqp->epoch;
+	}
+}
+
+static bool joins(const struct shift_qp *sqp, enum shift_event event, const struct shift_msg *m)
+{
+	if (!sqp->peer_ok || !sqp->backup || !sqp->registered ||
+	    !READ_ONCE(sqp->scq->registered) || !READ_ONCE(sqp->rcq->registered))
+		return false;
+	/* a copy of a drain that is under way is no new one */
+	if (event == SHIFT_EV_RX_REQ_DRAIN)
+		return m->epoch > sqp->highest;
+	return m->epoch > sqp->epoch && m->epoch >= sqp->highest;
+}
+
+static u32 guards(struct shift_qp *sqp, enum shift_event event, const struct shift_msg *m)
 {
 	u32 g = 0;
 
-	if (!test_bit(SHIFT_QP_ERRORED, &sqp->flags) &&
-	    !test_bit(SHIFT_QP_FENCED, &sqp->flags))
+	if (shift_switch_healthy(sqp))
 		g |= SHIFT_G_HEALTHY;
 	if (shift_switch_usable(sqp))
 		g |= SHIFT_G_USABLE;
-	if (!sqp->fenced_count)
+	if (idle(sqp))
 		g |= SHIFT_G_IDLE;
 	if (sqp->to == 0)
 		g |= SHIFT_G_TO_DEFAULT;
+	if (sqp->state == SHIFT_ST_SUNK && shift_home_peer_drained(sqp))
+		g |= SHIFT_G_PEER_DRAINED;
+	if (event == SHIFT_EV_RX_HOME_READY ? sqp->drain.armed : sqp->drain.peer_home)
+		g |= SHIFT_G_HOME_BOTH;
 	if (!m)
 		return g;
-	if (m->epoch > sqp->epoch && m->epoch >= sqp->highest && sqp->path == 0 &&
-	    sqp->peer_ok && sqp->backup && sqp->registered &&
-	    READ_ONCE(sqp->scq->registered) && READ_ONCE(sqp->rcq->registered))
+	if (joins(sqp, event, m))
 		g |= SHIFT_G_JOINS;
-	if (m->epoch == (sqp->state == SHIFT_ST_ASKED ? sqp->highest : sqp->epoch))
+	if (m->epoch == current_epoch(sqp))
 		g |= SHIFT_G_CURRENT;
 	if (m->type == SHIFT_MSG_NACK && m->nack.code == SHIFT_NACK_GONE)
 		g |= SHIFT_G_NACK_GONE;
@@ -82,17 +140,38 @@ static u8 message_target(const struct shift_msg *m)
 	}
 }
 
+/*
+ * Where to: away from what failed, if the other path has a link.  Back to the backup
+ * from a drain that came to nothing: that needs no application to poll.
+ */
+static u8 choose_path(const struct shift_qp *sqp)
+{
+	bool home = sqp->path && shift_home_allowed(sqp) && link_up(sqp, 0) && !READ_ONCE(sqp->sdev->port_down);
+
+	if (!sqp->path || !home)
+		return 1;
+	if (!link_up(sqp, 1))
+		return 0;
+	if (sqp->asks)
+		return !sqp->to;
+	return sqp->drain.frozen ? 1 : 0;
+}
+
 static void act_ask(struct shift_qp *sqp)
 {
 	struct shift_msg m = { .type = SHIFT_MSG_REQ };
 
 	sqp->highest = shift_epoch_next(sqp->highest, sqp->cookie > sqp->peer_cookie);
-	sqp->to = 1;
+	sqp->to = choose_path(sqp);
+	shift_home_abort(sqp);
 	if (!sqp->asks++) {
+		memset(&sqp->times, 0, sizeof(sqp->times));
 		sqp->times.fault = ktime_get_real_ns();
 		shift_stat_inc(SHIFT_STAT_FAULTS);
 		shift_notify_qp(sqp, SHIFT_QP_EV_FAULT, sqp->times.fault);
 	}
+	if (sqp->cause == SHIFT_CAUSE_OPERATOR)
+		shift_fence_settle(sqp);
 	m.epoch = sqp->highest;
 	m.req.from = sqp->path;
 	m.req.to = sqp->to;
@@ -123,8 +202,9 @@ static void act_progress(struct shift_qp *sqp)
 
 	m.progress.to = sqp->to;
 	m.progress.status = sqp->unfenced ? SHIFT_PROGRESS_UNKNOWN : SHIFT_PROGRESS_OK;
-	m.progress.path = 0;
-	m.progress.expected_psn = sqp->expected_psn;
+	m.progress.path = sqp->heard.path;
+	m.progress.arm_epoch = sqp->heard.epoch;
+	m.progress.expected_psn = sqp->heard.psn;
 	shift_switch_send(sqp, sqp->to, &m);
 }
 
@@ -145,6 +225,10 @@ static void act_ready_again(struct shift_qp *sqp)
  */
 void shift_switch_resend(struct shift_qp *sqp)
 {
+	if (sqp->state == SHIFT_ST_SUNK || sqp->state == SHIFT_ST_HOME) {
+		shift_home_resend(sqp);
+		return;
+	}
 	if (sqp->state != SHIFT_ST_RUN)
 		act_progress(sqp);
 	if (sqp->state == SHIFT_ST_SYNC || (sqp->state == SHIFT_ST_RUN && sqp->path))
@@ -171,24 +255,28 @@ static enum shift_event act_join(struct shift_qp *sqp, const struct shift_msg *m
 	sqp->epoch = m->epoch;
 	sqp->highest = m->epoch;
 	sqp->to = message_target(m);
-	sqp->resumed_imm = 0;
-	if (!sqp->times.fault)
+	if (!sqp->asks) {
+		memset(&sqp->times, 0, sizeof(sqp->times));
 		sqp->times.fault = m->type == SHIFT_MSG_REQ && m->req.t_detect ?
 				   m->req.t_detect : ktime_get_real_ns();
+	}
 	if (m->type == SHIFT_MSG_REQ) {
 		struct shift_msg ack = { .type = SHIFT_MSG_ACK, .epoch = m->epoch };
 
 		if (sqp->cause == SHIFT_CAUSE_NONE)
 			sqp->cause = SHIFT_CAUSE_PEER;
+		/* with the consent the peer is fenced */
+		if (m->req.cause == SHIFT_CAUSE_OPERATOR)
+			shift_fence_settle(sqp);
 		ack.ack.to = sqp->to;
 		shift_switch_send(sqp, sqp->to, &ack);
 	}
 	sqp->times.agreed = ktime_get_real_ns();
 	shift_notify_qp(sqp, SHIFT_QP_EV_AGREED, sqp->times.agreed);
 
-	err = shift_fence(sqp, &errored, &sqp->expected_psn);
+	err = shift_fence(sqp, &errored);
 	sqp->times.fenced = ktime_get_real_ns();
-	trace_shift_fence(sqp->sdev->name, sqp->qpn, sqp->epoch, sqp->expected_psn, err);
+	trace_shift_fence(sqp->sdev->name, sqp->qpn, sqp->epoch, sqp->heard.psn, err);
 	if (err == -ECANCELED)
 		return SHIFT_EV_APP_ERROR;
 	sqp->unfenced = err == -EIO;
@@ -200,56 +288,24 @@ static enum shift_event act_join(struct shift_qp *sqp, const struct shift_msg *m
 	return sqp->unfenced ? SHIFT_EV_UNFENCED : SHIFT_EV_FENCED;
 }
 
-/*
- * The receiver of a WRITE with immediate that is resumed would be told only what
- * was left of it: its whole length, or 0.
- */
-static u32 resumed_imm(struct shift_qp *sqp)
-{
-	struct shift_ledger *l = &sqp->ledger;
-	struct shift_wr wr;
-	u64 seq = l->tail;
-
-	while (seq < l->head && shift_ledger_at(l, seq)->state == SHIFT_ENTRY_EXECUTED)
-		seq++;
-	if (seq == l->head || !shift_ledger_at(l, seq)->done ||
-	    shift_rxe_decode(shift_ledger_raw(l, seq), l->slot_size, &wr) ||
-	    wr.opcode != SHIFT_WR_RDMA_WRITE_WITH_IMM)
-		return 0;
-	return wr.length;
-}
-
 /* The peer's responder got to @m: what is left is ours to post again. */
 static bool act_ready(struct shift_qp *sqp, const struct shift_msg *m)
 {
-	int err = 0;
+	int err = shift_replay_progress(sqp, m);
 
-	if (m->progress.status == SHIFT_PROGRESS_OK) {
-		spin_lock_bh(&sqp->ledger_lock);
-		if (sqp->fenced_count)
-			err = shift_ledger_progress(&sqp->ledger,
-						    shift_psn_delta(m->progress.expected_psn,
-								    sqp->anchor_psn));
-		sqp->resumed_imm = resumed_imm(sqp);
-		spin_unlock_bh(&sqp->ledger_lock);
-	}
-	if (err == -ENODATA) {
-		/* an atomic was executed, what it returned is lost: say so */
-		shift_switch_fail(sqp, IB_WC_RETRY_EXC_ERR);
-		return false;
-	}
-	if (err) {
-		pr_warn_ratelimited("%s qp %u: peer expects psn %u, ours begin at %u: progress unknown\n",
+	if (err == -ERANGE)
+		pr_warn_ratelimited("%s qp %u: peer expects psn %u of epoch %u, ours begin at %u of %u: progress unknown\n",
 				    sqp->sdev->name, sqp->qpn, m->progress.expected_psn,
-				    sqp->anchor_psn);
+				    m->progress.arm_epoch, sqp->sent.psn, sqp->sent.epoch);
+	/* or an atomic was executed, what it returned is lost: say so */
+	if (!err && sqp->to)
+		err = shift_backup_arm(sqp, sqp->epoch);
+	if (err) {
 		shift_switch_fail(sqp, IB_WC_RETRY_EXC_ERR);
 		return false;
 	}
-	if (shift_backup_arm(sqp, sqp->epoch)) {
-		shift_switch_fail(sqp, IB_WC_RETRY_EXC_ERR);
-		return false;
-	}
-	shift_recv_pump(sqp);
+	if (sqp->to)
+		shift_recv_pump(sqp);
 	act_ready_again(sqp);
 	return true;
 }
@@ -274,6 +330,7 @@ static void act_replay(struct shift_qp *sqp, const struct shift_msg *m)
 	spin_unlock_bh(&sqp->ledger_lock);
 
 	sqp->path = sqp->to;
+	sqp->heard = sqp->armed[sqp->path];	/* it knows all that was before */
 	sqp->reason = SHIFT_REASON_NONE;
 	sqp->asks = 0;
 	sqp->switches++;
@@ -281,7 +338,7 @@ static void act_replay(struct shift_qp *sqp, const struct shift_msg *m)
 	sqp->replayed = replayed;
 	sqp->first_done = false;
 	clear_bit(SHIFT_QP_ERRORED, &sqp->flags);
-	/* FENCED stays: the default QP is in RESET until it comes home */
+	/* FENCED stays: the default QP is in RESET until it comes home (home.c) */
 	shift_stat_inc(SHIFT_STAT_SWITCHES);
 	shift_stat_add(SHIFT_STAT_EXECUTED, executed);
 	shift_stat_add(SHIFT_STAT_REPLAYED, replayed);
@@ -304,6 +361,10 @@ static enum shift_event act(struct shift_qp *sqp, const struct shift_rule *rule,
 		sqp->reason = SHIFT_REASON_NONE;
 		sqp->path = 0;
 		shift_stat_inc(SHIFT_STAT_PAIRED);
+		if (READ_ONCE(sqp->sdev->drained)) {
+			sqp->move_to = 1;
+			shift_switch_kick(sqp, SHIFT_QP_MOVE);
+		}
 		shift_notify_qp(sqp, SHIFT_QP_EV_STATE, ktime_get_real_ns());
 		break;
 	case SHIFT_ACT_UNPROTECT:
@@ -341,13 +402,17 @@ static enum shift_event act(struct shift_qp *sqp, const struct shift_rule *rule,
 		shift_switch_app(sqp);
 		break;
 	case SHIFT_ACT_DRAIN:
+		shift_home_drain(sqp, m);
+		break;
 	case SHIFT_ACT_DRAINED:
-	case SHIFT_ACT_NOTE_DRAINED:
+		shift_home_drained(sqp);
+		break;
 	case SHIFT_ACT_HOME:
-	case SHIFT_ACT_NOTE_HOME:
+		shift_home_enter(sqp);
+		break;
 	case SHIFT_ACT_RETURN:
-		/* no rule leads here while nothing sends MOVE or drain requests */
-		WARN_ON_ONCE(1);
+		if (shift_home_return(sqp))
+			shift_switch_fail(sqp, IB_WC_RETRY_EXC_ERR);
 		break;
 	default:
 		break;
@@ -368,7 +433,7 @@ void shift_switch_event(struct shift_qp *sqp, enum shift_event event,
 
 	while (event != __SHIFT_EV_MAX) {
 		enum shift_state from = sqp->state;
-		const struct shift_rule *rule = shift_fsm_find(from, event, guards(sqp, m));
+		const struct shift_rule *rule = shift_fsm_find(from, event, guards(sqp, event, m));
 
 		if (!rule) {
 			shift_stat_inc(SHIFT_STAT_ILLEGAL);

@@ -212,6 +212,7 @@ SHIFT_STAT_ATTR(paired, SHIFT_STAT_PAIRED);
 SHIFT_STAT_ATTR(illegal, SHIFT_STAT_ILLEGAL);
 SHIFT_STAT_ATTR(msg_bad, SHIFT_STAT_MSG_BAD);
 SHIFT_STAT_ATTR(msg_stale, SHIFT_STAT_MSG_STALE);
+SHIFT_STAT_ATTR(returns, SHIFT_STAT_RETURNS);
 SHIFT_STAT_ATTR(event_lost, SHIFT_STAT_EVENT_LOST);
 
 static struct attribute *shift_stat_attrs[] = {
@@ -230,6 +231,7 @@ static struct attribute *shift_stat_attrs[] = {
 	&shift_stat_attr_illegal.attr.attr,
 	&shift_stat_attr_msg_bad.attr.attr,
 	&shift_stat_attr_msg_stale.attr.attr,
+	&shift_stat_attr_returns.attr.attr,
 	&shift_stat_attr_event_lost.attr.attr,
 	NULL
 };

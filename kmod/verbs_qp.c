@@ -303,8 +303,11 @@ static void qp_note_modify(struct shift_qp *sqp, const struct ib_qp_attr *attr, 
 	}
 	if (mask & IB_QP_DEST_QPN)
 		sqp->dest_qpn = attr->dest_qp_num;
-	if (mask & IB_QP_RQ_PSN)
+	if (mask & IB_QP_RQ_PSN) {
 		sqp->rq_psn = attr->rq_psn & SHIFT_PSN_MASK;
+		sqp->armed[0] = (struct shift_life) { .psn = sqp->rq_psn };
+		sqp->heard = sqp->armed[0];
+	}
 	if (mask & IB_QP_SQ_PSN)
 		sqp->sq_psn = attr->sq_psn & SHIFT_PSN_MASK;
 	if (mask & IB_QP_PORT)
@@ -356,6 +359,8 @@ static int qp_modify_away(struct shift_qp *sqp, struct ib_qp_attr *attr, int mas
 		clear_bit(SHIFT_QP_GATED, &sqp->flags);
 		spin_lock_bh(&sqp->ledger_lock);
 		sqp->ledger_live = false;
+		sqp->sent_any = false;
+		sqp->stay = false;
 		sqp->stop_status = 0;
 		spin_unlock_bh(&sqp->ledger_lock);
 		if (sqp->gate.page)

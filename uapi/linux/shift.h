@@ -31,6 +31,8 @@ enum shift_cmd {
 	SHIFT_CMD_PAIR_NTF,	/* event: a pair was added or removed */
 	SHIFT_CMD_LINK_NTF,	/* event: a link changed its state */
 	SHIFT_CMD_QP_NTF,	/* event: see enum shift_qp_event */
+	SHIFT_CMD_QP_MOVE,	/* do: DEV, PATH, perhaps QPN; or LINK_ID: away from it */
+	SHIFT_CMD_PAIR_DRAIN,	/* do: DEV, PATH: 1 all away and kept away, 0 home again */
 	__SHIFT_CMD_MAX,
 	SHIFT_CMD_MAX = __SHIFT_CMD_MAX - 1
 };
@@ -79,6 +81,7 @@ enum shift_attr {
 	SHIFT_A_FENCED_NS,	/* u64 */
 	SHIFT_A_REPLAYED_NS,	/* u64 */
 	SHIFT_A_COMPLETION_NS,	/* u64 */
+	SHIFT_A_DRAINED,	/* flag: PAIR_GET: an operator keeps QPs off DEV */
 	__SHIFT_A_MAX,
 	SHIFT_A_MAX = __SHIFT_A_MAX - 1
 };
