@@ -68,6 +68,35 @@ static int pair_del(struct ctl *ctl, int argc, char **argv)
 	return CTL_OK;
 }
 
+static int pair_move(struct ctl *ctl, char **argv, const char *verb,
+		     unsigned int path)
+{
+	char what[128];
+	int ret;
+
+	ret = check_dev(argv[0]);
+	if (!ret)
+		ret = ctl_connect(ctl);
+	if (ret)
+		return ret;
+	snprintf(what, sizeof(what), "pair %s %.63s", verb, argv[0]);
+	if (shift_nl_move(ctl->nl, argv[0], 0, path, true))
+		return ctl_refused(ctl, what);
+	return CTL_OK;
+}
+
+static int pair_drain(struct ctl *ctl, int argc, char **argv)
+{
+	(void)argc;
+	return pair_move(ctl, argv, "drain", 1);
+}
+
+static int pair_undrain(struct ctl *ctl, int argc, char **argv)
+{
+	(void)argc;
+	return pair_move(ctl, argv, "undrain", 0);
+}
+
 static int pair_show(struct ctl *ctl, int argc, char **argv)
 {
 	static const struct ctl_column columns[] = {
@@ -105,6 +134,8 @@ static const struct ctl_cmd cmds[] = {
 	{ "show", pair_show, 0, 1, "[DEV]" },
 	{ "add", pair_add, 2, 2, "DEV BACKUP[,BACKUP...]" },
 	{ "del", pair_del, 1, 1, "DEV" },
+	{ "drain", pair_drain, 1, 1, "DEV" },
+	{ "undrain", pair_undrain, 1, 1, "DEV" },
 	{}
 };
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * shiftctl link, qp and stat: what is only shown.
+ * shiftctl link, qp and stat.
  */
 #include <errno.h>
 #include <limits.h>
@@ -226,8 +226,61 @@ static int stat_show(struct ctl *ctl, int argc, char **argv)
 	return ret;
 }
 
+static int parse_number(const char *text, uint32_t *value)
+{
+	unsigned long n;
+	char *end;
+
+	errno = 0;
+	n = strtoul(text, &end, 10);
+	if (n > UINT_MAX || errno || *end || *text < '0' || *text > '9')
+		return ctl_usage("'%s' is no number", text);
+	*value = n;
+	return CTL_OK;
+}
+
+static int link_switch(struct ctl *ctl, int argc, char **argv)
+{
+	char what[64];
+	uint32_t id;
+	int ret;
+
+	(void)argc;
+	ret = parse_number(argv[0], &id);
+	if (!ret)
+		ret = ctl_connect(ctl);
+	if (ret)
+		return ret;
+	snprintf(what, sizeof(what), "link switch %u", id);
+	if (shift_nl_link_switch(ctl->nl, id))
+		return ctl_refused(ctl, what);
+	return CTL_OK;
+}
+
+static int qp_move(struct ctl *ctl, int argc, char **argv)
+{
+	char what[128];
+	uint32_t qpn;
+	int ret;
+
+	(void)argc;
+	if (strcmp(argv[2], "default") && strcmp(argv[2], "backup"))
+		return ctl_usage("qp move: expected default or backup, not '%s'",
+				 argv[2]);
+	ret = parse_number(argv[1], &qpn);
+	if (!ret)
+		ret = ctl_connect(ctl);
+	if (ret)
+		return ret;
+	snprintf(what, sizeof(what), "qp move %.63s %u", argv[0], qpn);
+	if (shift_nl_move(ctl->nl, argv[0], qpn, *argv[2] == 'b', false))
+		return ctl_refused(ctl, what);
+	return CTL_OK;
+}
+
 static const struct ctl_cmd link_cmds[] = {
 	{ "show", link_show, 0, 0, "" },
+	{ "switch", link_switch, 1, 1, "LINK" },
 	{}
 };
 
@@ -237,6 +290,7 @@ const struct ctl_object ctl_link = {
 
 static const struct ctl_cmd qp_cmds[] = {
 	{ "show", qp_show, 0, -1, "[dev DEV] [pid PID] [qpn QPN]" },
+	{ "move", qp_move, 3, 3, "DEV QPN { default | backup }" },
 	{}
 };
 

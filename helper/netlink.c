@@ -81,6 +81,7 @@ static struct nla_policy policy[SHIFT_A_MAX + 1] = {
 	[SHIFT_A_FENCED_NS]	= { .type = NLA_U64 },
 	[SHIFT_A_REPLAYED_NS]	= { .type = NLA_U64 },
 	[SHIFT_A_COMPLETION_NS]	= { .type = NLA_U64 },
+	[SHIFT_A_DRAINED]	= { .type = NLA_FLAG },
 };
 
 /* libnl has its own error numbers; the few that can come up here. */
@@ -400,6 +401,33 @@ int shift_nl_pair_add(struct shift_nl *nl, const char *dev, const char *backup)
 int shift_nl_pair_del(struct shift_nl *nl, const char *dev)
 {
 	return do_strings(nl, SHIFT_CMD_PAIR_DEL, SHIFT_A_DEV, dev, 0, NULL);
+}
+
+/* QPs of @dev, or the one of @qpn, to @path; @keep: and those to come */
+int shift_nl_move(struct shift_nl *nl, const char *dev, uint32_t qpn,
+		  uint32_t path, bool keep)
+{
+	struct nl_msg *msg = make_msg(nl, keep ? SHIFT_CMD_PAIR_DRAIN :
+				      SHIFT_CMD_QP_MOVE, 0, 4096);
+
+	if (!msg)
+		return no_memory(nl, NULL);
+	if (nla_put_string(msg, SHIFT_A_DEV, dev) ||
+	    nla_put_u32(msg, SHIFT_A_PATH, path) ||
+	    (qpn && nla_put_u32(msg, SHIFT_A_QPN, qpn)))
+		return no_memory(nl, msg);
+	return request(nl, msg, NULL, NULL);
+}
+
+int shift_nl_link_switch(struct shift_nl *nl, uint32_t id)
+{
+	struct nl_msg *msg = make_msg(nl, SHIFT_CMD_QP_MOVE, 0, 4096);
+
+	if (!msg)
+		return no_memory(nl, NULL);
+	if (nla_put_u32(msg, SHIFT_A_LINK_ID, id))
+		return no_memory(nl, msg);
+	return request(nl, msg, NULL, NULL);
 }
 
 int shift_nl_peer_del(struct shift_nl *nl, const char *node)

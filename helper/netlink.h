@@ -5,6 +5,7 @@
 #ifndef SHIFT_NETLINK_H
 #define SHIFT_NETLINK_H
 
+#include <stdbool.h>
 #include <stdint.h>
 #include <netlink/attr.h>
 #include <netlink/msg.h>
@@ -33,6 +34,9 @@ int shift_nl_get(struct shift_nl *nl, int cmd, int dump, shift_nl_fn fn,
 int shift_nl_node_set(struct shift_nl *nl, const char *node);
 int shift_nl_pair_add(struct shift_nl *nl, const char *dev, const char *backup);
 int shift_nl_pair_del(struct shift_nl *nl, const char *dev);
+int shift_nl_move(struct shift_nl *nl, const char *dev, uint32_t qpn,
+		  uint32_t path, bool keep);
+int shift_nl_link_switch(struct shift_nl *nl, uint32_t id);
 int shift_nl_peer_set(struct shift_nl *nl, const struct shift_peer *peer);
 int shift_nl_peer_del(struct shift_nl *nl, const char *node);
 
