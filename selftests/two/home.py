@@ -1,0 +1,204 @@
+# SPDX-License-Identifier: GPL-2.0
+"""There and back: moves by an operator, and second failures.
+
+The module does them only if told so (parameter "moves"), as they are not fit for use
+yet: SHIFT_MOVES=1 in the environment adds their tests.
+"""
+
+import os
+from functools import partial
+
+import shift
+from registry import FULL, MAIN, add, test
+from testbed import Failure, wait_for
+from two.failover import pull, shape, start, survives
+from two.moved import MIXED
+
+BIDIR = [*MIXED, "--bidir", "--signal-every", 4]
+
+# A READ that is asked for again keeps executed SENDs behind it from going home
+# without a drain: see Documentation/status.md.
+NO_READ = ["--ops", "write,write_imm,send,send_imm", "--mix", "--size", "0-9000",
+           "--bidir", "--signal-every", 4, "--progress", 50, "--depth", 16]
+
+# What moves, by name: options, QPs, kernels.
+KINDS = {
+    "writes": (shape(4096, 1), 1, MAIN),
+    "all, both directions": (BIDIR, 4, MAIN),
+    "ibv_wr_*, inline, lists": (
+        [*MIXED, "--bidir", "--post", "wr", "--inline", "--sge", 4], 2, FULL),
+    "asleep": ([*MIXED, "--bidir", "--events"], 2, FULL),
+    "one CQ for all": ([*MIXED, "--bidir", "--shared-cq"], 4, FULL),
+    "ibv_start_poll": ([*MIXED, "--bidir", "--poll", "start"], 2, FULL),
+    "64 KiB": (shape(65536, 2), 2, FULL),
+}
+
+
+def allow(bed):
+    """Let the module move QPs."""
+    for node in bed.nodes[:2]:
+        node.must("echo 1 > /sys/module/rdma_shift/parameters/moves")
+
+
+def telling(verify, wait):
+    """Wait for something; a failure says how the programs are."""
+    try:
+        wait()
+    except Failure as failure:
+        raise Failure(f"{failure}\nclient:\n{verify.client.tail()}\n"
+                      f"server:\n{verify.server.tail()}") from None
+
+
+def everywhere(bed, verify, state):
+    """All QPs of both nodes are in that state."""
+    for node in bed.nodes[:2]:
+        telling(verify, lambda node=node: shift.protected(node, verify.qps, state))
+
+
+def home(bed, verify):
+    """Move all QPs back to their default device and wait until they are there."""
+    client, qps = bed.nodes[0], verify.qps
+    shift.must(client, "pair", "undrain", "rxe0")
+
+    def arrived():
+        rows = [row for node in bed.nodes[:2] for row in shift.qps(node)]
+        if len(rows) == 2 * qps and all(row["state"] == "default" for row in rows):
+            return True
+        # What was refused, or called off, is asked for again.
+        shift.ctl(client, "pair", "undrain", "rxe0")
+        return False
+    telling(verify, lambda: wait_for("all QPs are home", arrived, 60))
+
+
+def there_and_back(options, qps, bed):
+    """A healthy pair is drained and taken back, three times, under traffic."""
+    allow(bed)
+    client = bed.nodes[0]
+    verify = start(bed, *options, qps=qps)
+    counters = shift.Counters(bed)
+    verify.go()
+    verify.more(2)
+    for _ in range(3):
+        shift.must(client, "pair", "drain", "rxe0")
+        everywhere(bed, verify, "fallback")
+        verify.more(2)
+        home(bed, verify)
+        verify.more(2)
+    verify.finish()
+    counters.moved("returns", 3 * qps)
+    counters.moved("switches", 3 * qps)
+    counters.still("failed", "illegal", "msg_bad")
+
+
+def plugged(options, qps, side, bed):
+    """After a pulled cable is in again: home, and a second pull."""
+    allow(bed)
+    verify = start(bed, *options, qps=qps)
+    survives(bed, verify, side, qps, finish=False)
+    counters = shift.Counters(bed)
+    bed.plug_all()
+    shift.wait_session(bed, 2)
+    home(bed, verify)
+    verify.more(2)
+    survives_again(bed, verify, side, qps)
+    counters.moved("returns", qps)
+    counters.still("failed", "illegal", "msg_bad")
+
+
+def survives_again(bed, verify, side, qps):
+    """The same fault once more."""
+    counters = shift.Counters(bed)
+    pull(bed, side)
+    wait_for("failover on both nodes", lambda: all(
+        n >= qps for n in counters.delta("switches")), 60)
+    verify.more(3)
+    verify.finish()
+
+
+def second(options, qps, side, bed):
+    """The backup's cable goes while the default's is in again: back at once."""
+    allow(bed)
+    verify = start(bed, *options, qps=qps)
+    survives(bed, verify, side, qps, finish=False)
+    counters = shift.Counters(bed)
+    bed.plug_all()
+    shift.wait_session(bed, 2)
+    bed.nodes[0 if side == "local" else 1].link(1, False)
+    everywhere(bed, verify, "default")
+    verify.more(3)
+    verify.finish()
+    counters.moved("returns", qps)
+    counters.still("failed", "illegal", "msg_bad")
+
+
+@test("home", "moves are refused unless allowed")
+def refused(bed):
+    """The commands are known, and say why not."""
+    client = bed.nodes[0]
+    for node in bed.nodes[:2]:
+        node.must("echo 0 > /sys/module/rdma_shift/parameters/moves")
+    verify = start(bed, *shape(4096, 2), qps=2)
+    for words in (("pair", "drain", "rxe0"), ("pair", "undrain", "rxe0"),
+                  ("link", "switch", "1"), ("qp", "move", "rxe0", "17", "backup")):
+        shift.refused(client, *words, says="moves are off")
+    verify.go()
+    verify.more(2)
+    everywhere(bed, verify, "default")
+    verify.finish()
+
+
+def idle(bed):
+    """An application that polls nothing has no part in it."""
+    allow(bed)
+    verify = start(bed, *shape(4096, 2), qps=2)
+    counters = shift.Counters(bed)
+    shift.must(bed.nodes[0], "pair", "drain", "rxe0")
+    everywhere(bed, verify, "fallback")
+    home(bed, verify)
+    verify.go()
+    verify.more(2)
+    verify.finish()
+    counters.moved("returns", 2)
+    counters.still("failed", "illegal", "msg_bad")
+
+
+def by_link(bed):
+    """Away from one link, and one QP back."""
+    allow(bed)
+    client = bed.nodes[0]
+    verify = start(bed, *shape(4096, 2), qps=2)
+    verify.go()
+    verify.more(2)
+    shift.refused(client, "link", "switch", "9999", says="link")
+    shift.refused(client, "qp", "move", "rxe0", "1", "backup", says="no protected QP")
+    shift.refused(client, "pair", "drain", "eth0", says="no such")
+    link = [row["link"] for row in shift.show(client, "link") if row["dev"] == "rxe0"]
+    shift.must(client, "link", "switch", str(link[0]))
+    everywhere(bed, verify, "fallback")
+    qpn = shift.qps(client)[0]["qpn"]
+    shift.must(client, "qp", "move", "rxe0", str(qpn), "default")
+    wait_for("one QP is home", lambda: sorted(
+        row["state"] for row in shift.qps(client)) == ["default", "fallback"], 60)
+    verify.more(2)
+    home(bed, verify)
+    verify.more(2)
+    verify.finish()
+
+
+def register():
+    """Those on every kernel first."""
+    if not os.environ.get("SHIFT_MOVES"):
+        return
+    add("home", "an idle application", idle)
+    add("home", "link switch, qp move", by_link)
+    for name, (options, qps, kernels) in KINDS.items():
+        add("home", f"drain and undrain: {name}",
+            partial(there_and_back, options, qps), kernels)
+    for side in ("local", "remote"):
+        add("home", f"{side} cable, plugged again, pulled again",
+            partial(plugged, BIDIR, 2, side), MAIN if side == "local" else FULL)
+        add("home", f"{side} cable, then the backup's",
+            partial(second, NO_READ, 2, side), MAIN if side == "local" else FULL)
+
+
+register()
