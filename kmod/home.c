@@ -383,6 +383,7 @@ static int arm_default(struct shift_qp *sqp)
 		shift_recv_take(sqp);
 		err = renew_sends(sqp);
 	}
+	sqp->drain.held = !err;
 	spin_unlock_bh(&sqp->ledger_lock);
 	if (err) {
 		shift_fence_open(sqp);
@@ -545,6 +546,7 @@ int shift_home_return(struct shift_qp *sqp)
 	spin_lock_bh(&sqp->ledger_lock);
 	restore_sends(sqp);
 	sqp->ledger_live = false;
+	sqp->drain.held = false;
 	sqp->sent_any = false;
 	sqp->stop_status = 0;
 	shift_ledger_start(&sqp->ledger, ledger_slot(sqp, sqp->ledger.head));
@@ -634,6 +636,7 @@ int shift_home_abort(struct shift_qp *sqp)
 		shift_ring_set_consumer(&sqp->rq, r->tail);
 		shift_ring_set_producer(&sqp->rq, r->head);
 	}
+	sqp->drain.held = false;
 	spin_unlock_bh(&sqp->ledger_lock);
 	shift_fence_open(sqp);
 	return err;

@@ -181,7 +181,7 @@ void shift_recv_doorbell(struct shift_qp *sqp)
 	bool more = false;
 
 	spin_lock_bh(&sqp->ledger_lock);
-	if (sqp->ledger_live && sqp->registered && sqp->recvs.slots) {
+	if (sqp->ledger_live && sqp->registered && sqp->recvs.slots && !sqp->drain.held) {
 		if (sqp->state == SHIFT_ST_FAIL || sqp->state == SHIFT_ST_APP)
 			more = true;
 		else

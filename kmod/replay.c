@@ -105,7 +105,7 @@ static void ingest(struct shift_qp *sqp)
 	u8 *raw;
 	int err;
 
-	while (!sqp->drain.frozen && !sqp->stop_status &&
+	while (!sqp->drain.frozen && !sqp->drain.held && !sqp->stop_status &&
 	       shift_ledger_slot(l, l->head) != producer &&
 	       shift_ledger_count(l) < l->slots - 1) {
 		raw = shift_ledger_raw(l, l->head);

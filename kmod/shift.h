@@ -176,6 +176,8 @@ struct shift_life {
 /**
  * struct shift_drain - a move without a fault: DRAIN, SUNK and HOME
  * @frozen: what is posted stays in the ring; ledger_lock.
+ * @held: the rings' producers are not the provider's: late doorbells of what was
+ *	taken in before must not look at them; ledger_lock.
  * @peer_done: the peer has drained, after @peer_count receives of ours.
  * @marked: @mark is what the side rings held when all was given to them; both
  *	under ledger_lock.
@@ -185,7 +187,7 @@ struct shift_life {
  * @resent_ns: ktime of the last copy of what the peer may have missed.
  */
 struct shift_drain {
-	bool frozen, peer_done, marked, armed, peer_home;
+	bool frozen, held, peer_done, marked, armed, peer_home;
 	u64 peer_count;
 	u32 mark[2], tally;
 	u64 resent_ns;
