@@ -319,6 +319,27 @@ int shift_ledger_progress_sent(struct shift_ledger *l, u64 packets)
 }
 
 /**
+ * shift_ledger_cut() - the operation that the fault went through
+ * @l: the ledger.
+ *
+ * There is one at most.  READs that are asked for again may stand before it.
+ *
+ * Return: the entry that is to be resumed in its middle; head if there is none.
+ */
+u64 shift_ledger_cut(struct shift_ledger *l)
+{
+	u64 seq;
+
+	for (seq = l->tail; seq != l->head; seq++) {
+		const struct shift_entry *e = shift_ledger_at(l, seq);
+
+		if (e->state != SHIFT_ENTRY_EXECUTED && e->done)
+			break;
+	}
+	return seq;
+}
+
+/**
  * shift_ledger_sent_count() - how many were sent and have no end yet
  * @l: the ledger.
  *

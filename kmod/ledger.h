@@ -100,6 +100,8 @@ int shift_ledger_progress(struct shift_ledger *l, u64 packets);
  * the first one of the oldest of them that was sent there.
  */
 int shift_ledger_progress_sent(struct shift_ledger *l, u64 packets);
+/* the entry that was executed in part; head if there is none */
+u64 shift_ledger_cut(struct shift_ledger *l);
 /* entries that are SENT */
 u32 shift_ledger_sent_count(struct shift_ledger *l);
 /* the first @n signaled entries from tail were completed by the default CQ */

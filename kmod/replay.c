@@ -149,12 +149,10 @@ int shift_replay_take(struct shift_qp *sqp)
  */
 static u32 resumed_imm(struct shift_ledger *l)
 {
+	u64 seq = shift_ledger_cut(l);
 	struct shift_wr wr;
-	u64 seq = l->tail;
 
-	while (seq < l->head && shift_ledger_at(l, seq)->state == SHIFT_ENTRY_EXECUTED)
-		seq++;
-	if (seq == l->head || !shift_ledger_at(l, seq)->done ||
+	if (seq == l->head ||
 	    shift_rxe_decode(shift_ledger_raw(l, seq), l->slot_size, &wr) ||
 	    wr.opcode != SHIFT_WR_RDMA_WRITE_WITH_IMM)
 		return 0;

@@ -115,7 +115,9 @@ static void second_path(struct ktap *t)
 	EXPECT_EQ(t, shift_ledger_sent_count(&l), 0);
 
 	/* the first path: READ and SEND executed, the WRITE up to its third packet */
+	EXPECT_EQ(t, shift_ledger_cut(&l), l.head);
 	EXPECT_EQ(t, shift_ledger_progress(&l, 4 + 2 + 2), 0);
+	EXPECT_EQ(t, shift_ledger_cut(&l), 5);		/* behind a READ */
 	post_all(1);
 	EXPECT_EQ(t, shift_ledger_sent_count(&l), 4);
 	EXPECT_EQ(t, shift_ledger_progress_sent(&l, 4 + 3 + 3 + 1 + 1), -ERANGE);
@@ -131,6 +133,7 @@ static void second_path(struct ktap *t)
 	/* the rest of the WRITE, and two thirds of the SEND, which has no middle */
 	EXPECT_EQ(t, shift_ledger_progress_sent(&l, 2 + 2), 0);
 	EXPECT_EQ(t, shift_ledger_at(&l, 5)->state, SHIFT_ENTRY_EXECUTED);
+	EXPECT_EQ(t, shift_ledger_cut(&l), l.head);
 	EXPECT_EQ(t, shift_ledger_at(&l, 6)->state, SHIFT_ENTRY_SENT);
 	EXPECT_EQ(t, shift_ledger_at(&l, 6)->done, 0);
 	EXPECT_EQ(t, shift_ledger_progress_sent(&l, 3 + 1), -ENODATA);
