@@ -198,6 +198,8 @@ static void dev_drop_backup(struct shift_dev *sdev)
 	up_write(&sdev->mirror_sem);
 	if (!backup)
 		return;
+	/* a pair made later is a new one */
+	WRITE_ONCE(sdev->drained, false);
 	shift_qp_device_gone(sdev);
 	shift_mr_device_gone(sdev, true);
 	shift_notify_pair(sdev, backup, false);

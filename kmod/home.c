@@ -66,7 +66,8 @@ static bool default_usable(struct shift_qp *sqp)
  */
 void shift_home_move(struct shift_qp *sqp)
 {
-	if (sqp->state != SHIFT_ST_RUN || sqp->path == sqp->move_to)
+	/* a pair may have been drained before moves were turned off */
+	if (!shift_home_moves() || sqp->state != SHIFT_ST_RUN || sqp->path == sqp->move_to)
 		return;
 	if (sqp->move_to) {
 		/* what cannot be moved is not worth an error */
@@ -74,6 +75,8 @@ void shift_home_move(struct shift_qp *sqp)
 			return;
 		sqp->cause = SHIFT_CAUSE_OPERATOR;
 		shift_switch_event(sqp, SHIFT_EV_FAULT, NULL);
+		if (sqp->state == SHIFT_ST_RUN)
+			sqp->cause = SHIFT_CAUSE_NONE;	/* no path to ask */
 		return;
 	}
 	if (!default_usable(sqp) || !sqp->peer_ok)

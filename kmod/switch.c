@@ -146,7 +146,8 @@ static u8 message_target(const struct shift_msg *m)
  */
 static u8 choose_path(const struct shift_qp *sqp)
 {
-	bool home = sqp->path && shift_home_allowed(sqp) && link_up(sqp, 0) && !READ_ONCE(sqp->sdev->port_down);
+	bool home = sqp->path && shift_home_allowed(sqp) && link_up(sqp, 0) &&
+		    !READ_ONCE(sqp->sdev->port_down);
 
 	if (!sqp->path || !home)
 		return 1;
