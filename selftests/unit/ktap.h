@@ -51,12 +51,13 @@ extern const struct ktap_suite fsm_suite;
 extern const struct ktap_suite fsm_pair_suite;
 extern const struct ktap_suite psn_suite;
 extern const struct ktap_suite wq_rxe_suite;
+extern const struct ktap_suite rewind_suite;
 extern const struct ktap_suite ledger_suite;
 extern const struct ktap_suite msg_suite;
 
 static const struct ktap_suite *const ktap_suites[] = {
-	&fsm_suite, &fsm_pair_suite, &psn_suite, &wq_rxe_suite, &ledger_suite,
-	&msg_suite,
+	&fsm_suite, &fsm_pair_suite, &psn_suite, &wq_rxe_suite, &rewind_suite,
+	&ledger_suite, &msg_suite,
 };
 
 static inline bool ktap_check(struct ktap *t, bool ok, const char *func,
