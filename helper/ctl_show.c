@@ -30,6 +30,19 @@ static int link_show(struct ctl *ctl, int argc, char **argv)
 	return ret;
 }
 
+static int parse_number(const char *text, uint32_t *value)
+{
+	unsigned long n;
+	char *end;
+
+	errno = 0;
+	n = strtoul(text, &end, 10);
+	if (n > UINT_MAX || errno || *end || *text < '0' || *text > '9')
+		return ctl_usage("'%s' is no number", text);
+	*value = n;
+	return CTL_OK;
+}
+
 struct filter {
 	const char *dev;
 	const char *pid;
@@ -39,7 +52,8 @@ struct filter {
 static int parse_filter(int argc, char **argv, struct filter *filter)
 {
 	const char **slot;
-	char *end;
+	uint32_t number;
+	int ret;
 
 	for (; argc; argc -= 2, argv += 2) {
 		if (!strcmp(argv[0], "dev"))
@@ -55,11 +69,9 @@ static int parse_filter(int argc, char **argv, struct filter *filter)
 			return ctl_usage("qp show: '%s' needs a value",
 					 argv[0]);
 		if (slot != &filter->dev) {
-			errno = 0;
-			if (strtoul(argv[1], &end, 10) > UINT_MAX || errno ||
-			    *end || *argv[1] < '0' || *argv[1] > '9')
-				return ctl_usage("qp show: '%s' is no number",
-						 argv[1]);
+			ret = parse_number(argv[1], &number);
+			if (ret)
+				return ret;
 		}
 		*slot = argv[1];
 	}
@@ -224,19 +236,6 @@ static int stat_show(struct ctl *ctl, int argc, char **argv)
 	}
 	json_object_put(stats);
 	return ret;
-}
-
-static int parse_number(const char *text, uint32_t *value)
-{
-	unsigned long n;
-	char *end;
-
-	errno = 0;
-	n = strtoul(text, &end, 10);
-	if (n > UINT_MAX || errno || *end || *text < '0' || *text > '9')
-		return ctl_usage("'%s' is no number", text);
-	*value = n;
-	return CTL_OK;
 }
 
 static int link_switch(struct ctl *ctl, int argc, char **argv)
