@@ -77,7 +77,7 @@ def send_lat(bed):
 @test("perftest", "ib_read_bw survives the client's cable", MAIN)
 def read_bw(bed):
     """What was asked for and not answered is asked for again."""
-    few = 200 if bed.kernel == "debug" else 3000
+    few = 100 if bed.kernel == "debug" else 3000
     survives(bed, "ib_read_bw", "-s", 65536, "-n", few)
 
 
