@@ -284,8 +284,9 @@ def run_lab(*words):
 class Cluster:
     """A lab that is booted, used and ended by us."""
 
-    def __init__(self, kernel="6.1", nodes=2, rails=3, name=None):
+    def __init__(self, kernel="6.1", nodes=2, rails=3, name=None, icount=False):
         self.kernel = kernel
+        self.options = ["--icount"] if icount else []
         self.rails = rails
         self.count = nodes
         self.name = name or f"check-{kernel}-{os.getpid()}"
@@ -297,7 +298,7 @@ class Cluster:
     def up(self):
         """Boot."""
         run_lab("up", "--name", self.name, "--kernel", self.kernel, "--nodes",
-                self.count, "--rails", self.rails)
+                self.count, "--rails", self.rails, *self.options)
         self.lab = Lab(self.name).load()
         self.nodes = [Node(self, number) for number in range(self.count)]
         # A queue that drops (fq_codel) makes rxe retry, and its retries are

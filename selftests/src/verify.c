@@ -60,7 +60,7 @@ void die(int code, const char *format, ...)
 
 enum long_only { OPT_OPS = 256, OPT_MIX, OPT_SEED, OPT_POLL, OPT_SRQ, OPT_SHARED_CQ,
 		 OPT_RESIZE_CQ, OPT_GUARD, OPT_ALLOW_ERROR, OPT_SOLICITED, OPT_RD_ATOMIC,
-		 OPT_SABOTAGE };
+		 OPT_SABOTAGE, OPT_POST_COST };
 
 static const struct option long_options[] = {
 	{ "device", 1, NULL, 'd' }, { "gid-index", 1, NULL, 'x' },
@@ -81,6 +81,7 @@ static const struct option long_options[] = {
 	{ "solicited", 0, NULL, OPT_SOLICITED },
 	{ "rd-atomic", 1, NULL, OPT_RD_ATOMIC },
 	{ "sabotage", 1, NULL, OPT_SABOTAGE },
+	{ "post-cost", 0, NULL, OPT_POST_COST },
 	{ "help", 0, NULL, 'h' }, { }
 };
 
@@ -102,6 +103,7 @@ static void usage(int status)
 	       "  --qp-timeout N      local ACK timeout of the QPs (18: 1.07 s; an\n"
 	       "                      emulated processor may be late by 100 ms)\n"
 	       "  --retry N           retries after that (3)\n"
+	       "  --post-cost         print what calls of ibv_post_send took\n"
 	       "  --hold              connect, then wait for \"go\" on stdin\n"
 	       "Other operations than RDMA WRITE:\n"
 	       "  --ops LIST          of write write_imm send send_imm send_inv read\n"
@@ -176,6 +178,7 @@ static bool parse_ops(struct options *opt, int c)
 	case OPT_SOLICITED: opt->solicited = true; break;
 	case OPT_RD_ATOMIC: opt->rd_atomic = number(optarg, 1, 128); break;
 	case OPT_SABOTAGE: opt->sabotage = optarg; break;
+	case OPT_POST_COST: opt->post_cost = true; break;
 	default: return false;
 	}
 	return true;
@@ -444,6 +447,7 @@ int main(int argc, char **argv)
 		flow_final(&side, &side.flow[i]);
 	oob_exchange(side.oob, &mine, &theirs, 1);
 	side_close(&side);
+	cost_say();
 	say("done %" PRIu64 " sent %" PRIu64 " verified", side.done_total,
 	    side.seen_total);
 	return EXIT_OK;

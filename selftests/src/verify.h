@@ -69,6 +69,7 @@ struct options {
 	bool guard;
 	bool allow_error;
 	bool solicited;
+	bool post_cost;
 };
 
 /* What the two sides tell each other before they connect. */
@@ -179,6 +180,11 @@ void pattern_fill(uint8_t *to, size_t len, unsigned int qp, uint64_t seq);
 size_t pattern_check(const uint8_t *at, size_t len, unsigned int qp,
 		     uint64_t seq);
 uint8_t pattern_byte(size_t at, size_t len, unsigned int qp, uint64_t seq);
+
+/* verify_cost.c: what a post takes */
+uint64_t cost_begin(void);
+void cost_end(uint64_t began);
+void cost_say(void);
 
 double now(void);
 void say(const char *format, ...) __attribute__((format(printf, 1, 2)));

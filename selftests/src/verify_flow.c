@@ -128,11 +128,14 @@ static unsigned int cut(const struct side *side, const struct flow *flow,
 	return n;
 }
 
-static void post_list(struct flow *flow, struct ibv_send_wr *wr)
+static void post_list(struct flow *flow, struct ibv_send_wr *wr, bool measure)
 {
+	uint64_t began = measure ? cost_begin() : 0;
 	struct ibv_send_wr *bad;
 	int ret = ibv_post_send(flow->qp, wr, &bad);
 
+	if (measure)
+		cost_end(began);
 	if (ret)
 		die(EXIT_VIOLATION, "qp %u: ibv_post_send: %s", flow->index,
 		    strerror(ret));
@@ -167,7 +170,7 @@ static void post(struct side *side, struct flow *flow, struct ibv_send_wr *wr)
 	if (side->opt.wr_api)
 		post_ex(flow, wr);
 	else
-		post_list(flow, wr);
+		post_list(flow, wr, side->opt.post_cost);
 }
 
 static bool must_signal(const struct side *side, const struct flow *flow,

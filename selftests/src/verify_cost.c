@@ -1,0 +1,58 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * How long a call of ibv_post_send takes: quantiles of many calls.
+ *
+ * The time counter is read directly: where the kernel's clock is slow to read, it
+ * would be most of what is measured.
+ */
+#include <stdlib.h>
+#include <x86intrin.h>
+#include "verify.h"
+
+#define MAX_SAMPLES (1u << 20)
+
+static uint32_t *samples;
+static size_t count;
+static uint64_t first_tick;
+static double first_second;
+
+uint64_t cost_begin(void)
+{
+	return __rdtsc();
+}
+
+void cost_end(uint64_t began)
+{
+	uint64_t took = __rdtsc() - began;
+
+	if (!samples) {
+		samples = malloc(MAX_SAMPLES * sizeof(*samples));
+		if (!samples)
+			die(EXIT_SETUP, "no memory");
+		first_tick = began;
+		first_second = now();
+	}
+	if (count < MAX_SAMPLES)
+		samples[count++] = took < UINT32_MAX ? took : UINT32_MAX;
+}
+
+static int ascending(const void *a, const void *b)
+{
+	uint32_t x = *(const uint32_t *)a, y = *(const uint32_t *)b;
+
+	return x < y ? -1 : x > y;
+}
+
+void cost_say(void)
+{
+	double ticks_per_ns;
+
+	if (!count)
+		return;
+	ticks_per_ns = (__rdtsc() - first_tick) /
+		       ((now() - first_second) * 1e9);
+	qsort(samples, count, sizeof(*samples), ascending);
+	say("post-cost %zu calls, ns: 10 %% %.0f, 25 %% %.0f, 50 %% %.0f", count,
+	    samples[count / 10] / ticks_per_ns, samples[count / 4] / ticks_per_ns,
+	    samples[count / 2] / ticks_per_ns);
+}
