@@ -1,15 +1,32 @@
 // SPDX-License-Identifier: GPL-2.0
 /* Shadows by the pointer of the core object that they belong to. */
 
+#include <linux/hash.h>
 #include <linux/rhashtable.h>
 #include "shift.h"
 
 static struct rhashtable shift_objects;
 
+/*
+ * Every doorbell looks up: a pointer of the allocator's needs no more than this, and
+ * jhash of a fixed key would be half of what the module costs there.
+ */
+static u32 key_hash(const void *data, u32 len, u32 seed)
+{
+	return hash_ptr(*(const void *const *)data, 32) ^ seed;
+}
+
+static int key_differs(struct rhashtable_compare_arg *arg, const void *obj)
+{
+	return ((const struct shift_obj *)obj)->key != *(const void *const *)arg->key;
+}
+
 static const struct rhashtable_params object_params = {
 	.head_offset = offsetof(struct shift_obj, node),
 	.key_offset = offsetof(struct shift_obj, key),
 	.key_len = sizeof(void *),
+	.hashfn = key_hash,
+	.obj_cmpfn = key_differs,
 	.automatic_shrinking = true,
 };
 
