@@ -100,8 +100,7 @@ static void add_text(struct json_object *row)
 	char text[128];
 
 	if (path) {
-		snprintf(text, sizeof(text), "backup%s", path);
-		ctl_put(row, "path_text", strcmp(path, "0") ? text : "default");
+		ctl_put(row, "path_text", strcmp(path, "1") ? "default" : "backup1");
 	}
 	/* Not connected yet: there is no peer. */
 	if ((node || gid) && strcmp(ctl_str(row, "remote_qpn", "0"), "0")) {

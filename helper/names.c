@@ -24,6 +24,7 @@ static const char * const qp_state[] = {
 	[SHIFT_QP_WAIT_SIGNALED] = "wait-signaled",
 	[SHIFT_QP_WAIT_SINKED]	= "wait-sinked",
 	[SHIFT_QP_FAILED]	= "failed",
+	[SHIFT_QP_RETURNED]	= "returned",
 };
 NAMES(qp_state);
 

@@ -20,7 +20,7 @@ void shift_switch_call_off(struct shift_qp *sqp)
 	shift_notify_qp(sqp, SHIFT_QP_EV_ABANDONED, ktime_get_real_ns());
 	if (sqp->path) {
 		/* it goes on there: what was posted meanwhile lies in the ring */
-		shift_home_thaw(sqp);
+		shift_standby_hold(sqp, false);
 		shift_switch_kick(sqp, SHIFT_QP_KICK);
 		return;
 	}
@@ -48,7 +48,7 @@ static void send_gone(struct shift_qp *sqp)
  * @sqp: the QP.
  * @status: what the first unfinished operation gets; the rest is flushed.
  *
- * Default and backup are reset before the first error is shown: the peer's
+ * Default and active QP are reset before the first error is shown: the peer's
  * replay must not write into buffers that the application takes back.
  */
 void shift_switch_fail(struct shift_qp *sqp, u32 status)
@@ -66,9 +66,8 @@ void shift_switch_fail(struct shift_qp *sqp, u32 status)
 		return;
 	}
 	/* what was executed still counts */
-	shift_backup_fence(sqp);
-	shift_backup_reset(sqp);
-	shift_home_abort(sqp);
+	shift_standby_fence(sqp);
+	shift_standby_stop(sqp);
 	set_bit(SHIFT_QP_GATED, &sqp->flags);
 	shift_switch_state(sqp, SHIFT_ST_FAIL);
 	pr_warn_ratelimited("%s qp %u: gave up in %s on path %u: %s\n", sqp->sdev->name,
@@ -99,9 +98,8 @@ void shift_switch_app(struct shift_qp *sqp)
 	send_gone(sqp);
 	if (away) {
 		/* the hardware cannot flush what it no longer has */
-		shift_backup_fence(sqp);
-		shift_backup_reset(sqp);
-		shift_home_abort(sqp);
+		shift_standby_fence(sqp);
+		shift_standby_stop(sqp);
 		sqp->fail_status = IB_WC_WR_FLUSH_ERR;
 		shift_replay_flush(sqp);
 	} else {

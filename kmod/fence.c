@@ -23,7 +23,6 @@
 
 #define HOLD_US		20000	/* for a post under way to finish, scaled */
 #define STILL_US	20000	/* for completions to stop, scaled */
-#define QUIET_US	50000	/* for work under way on a good path to finish, scaled */
 
 static void cpu_barrier(void *unused)
 {
@@ -273,7 +272,8 @@ static void copy_still(struct shift_qp *sqp, struct shift_still *still)
 	} while (ktime_get_ns() < end);
 }
 
-static int query_default(struct shift_qp *sqp, struct ib_qp_attr *attr)
+/* State and expected PSN of the default QP. */
+int shift_fence_query(struct shift_qp *sqp, struct ib_qp_attr *attr)
 {
 	struct ib_qp_init_attr init = {};
 
@@ -281,45 +281,7 @@ static int query_default(struct shift_qp *sqp, struct ib_qp_attr *attr)
 	return sqp->sdev->saved.query_qp(sqp->qp, attr, IB_QP_STATE | IB_QP_RQ_PSN, &init);
 }
 
-/**
- * shift_fence_settle - hold the provider and let what is under way finish
- * @sqp: the QP, locked, on its default NIC; a path that works.
- *
- * For a move that an operator wants: atomics get their answers.  And rxe does not
- * survive a RESET in the middle of a packet, as it processes packets beside its
- * tasks; so both ends do this before either is fenced.  What does not finish in time
- * is left to the fence.
- */
-void shift_fence_settle(struct shift_qp *sqp)
-{
-	u64 end = deadline_us(QUIET_US);
-	struct ib_qp_attr *attr;
-	u32 psn, still = 0;
-
-	if (sqp->path || !sqp->registered || test_bit(SHIFT_QP_FENCED, &sqp->flags))
-		return;
-	attr = kzalloc(sizeof(*attr), GFP_NOIO);
-	if (!attr)
-		return;
-	shift_fence_hold(sqp);
-	if (query_default(sqp, attr))
-		goto out;
-	while (still < 3 && ktime_get_ns() < end) {
-		psn = attr->rq_psn;
-		usleep_range(100, 200);
-		if (query_default(sqp, attr) || attr->qp_state == IB_QPS_ERR)
-			break;
-		if (psn == attr->rq_psn &&
-		    shift_ring_consumer(&sqp->sq) == shift_ring_producer(&sqp->sq))
-			still++;
-		else
-			still = 0;
-	}
-out:
-	kfree(attr);
-}
-
-int shift_fence_reset(struct shift_qp *sqp)
+static int reset_default(struct shift_qp *sqp)
 {
 	struct ib_qp_attr attr = { .qp_state = IB_QPS_RESET };
 
@@ -365,9 +327,6 @@ static int fill_ledger(struct shift_qp *sqp, const struct shift_rxe_rewind *rewi
 			err = -EOPNOTSUPP;
 		} else {
 			packets = shift_wr_packets(wr.opcode, wr.length, sqp->mtu);
-			/* rxe's completer may be amid the response, and RESET leaves it there */
-			if (wr.opcode == SHIFT_WR_RDMA_READ && packets > 1)
-				sqp->stay = true;
 			flags = shift_ledger_kind(wr.opcode);
 			if (!sqp->sig_all && !(wr.flags & SHIFT_WR_SIGNALED))
 				flags |= SHIFT_ENTRY_SILENT;
@@ -399,8 +358,7 @@ static int fill_recvs(struct shift_qp *sqp, const struct shift_still *still, boo
  * @sqp: the QP, locked.
  * @errored: out: it was in ERR already.
  *
- * One that is away has its backup stopped, and its default QP if it was going
- * home.  sqp->heard is what the responder executed.
+ * One that is away has its active QP stopped.  sqp->heard is what the responder executed.
  *
  * Context: process context; sleeps for up to some tens of ms.
  * Return: 0; -ECANCELED: the error is the application's own, nothing was
@@ -424,9 +382,7 @@ int shift_fence(struct shift_qp *sqp, bool *errored)
 
 	lockdep_assert_held(&sqp->lock);
 	if (test_bit(SHIFT_QP_FENCED, &sqp->flags)) {
-		err = shift_backup_fence(sqp);
-		if (shift_home_abort(sqp))
-			err = -EIO;
+		err = shift_standby_fence(sqp);
 		spin_lock_bh(&sqp->ledger_lock);
 		shift_recv_rewind(sqp);
 		spin_unlock_bh(&sqp->ledger_lock);
@@ -443,7 +399,7 @@ int shift_fence(struct shift_qp *sqp, bool *errored)
 
 	shift_fence_hold(sqp);
 	copy_still(sqp, &still);
-	if (query_default(sqp, attr)) {
+	if (shift_fence_query(sqp, attr)) {
 		err = -EIO;
 		goto out_open;
 	}
@@ -461,9 +417,9 @@ int shift_fence(struct shift_qp *sqp, bool *errored)
 		goto out_open;
 	}
 
-	err = shift_fence_reset(sqp);
+	err = reset_default(sqp);
 	if (!err)
-		err = query_default(sqp, attr);
+		err = shift_fence_query(sqp, attr);
 	if (err) {
 		err = -EIO;
 		goto out_open;

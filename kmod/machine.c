@@ -52,9 +52,8 @@ static void handle_message(struct shift_qp *sqp, const struct shift_msg *m)
 	if (m->src_cookie != sqp->peer_cookie)
 		return;
 	if (m->type == SHIFT_MSG_REQ) {
-		/* one backup; a drain leads home */
-		if (m->req.to > 1 || (!m->req.to && !shift_home_allowed(sqp)) ||
-		    (m->req.kind == SHIFT_KIND_DRAIN && (m->req.to || !sqp->path))) {
+		/* one backup; and drains are for rings that can be given back */
+		if (!m->req.to || m->req.to >= SHIFT_PATHS || m->req.kind == SHIFT_KIND_DRAIN) {
 			shift_switch_nack(sqp, m);
 			return;
 		}
@@ -63,8 +62,6 @@ static void handle_message(struct shift_qp *sqp, const struct shift_msg *m)
 			return;
 		}
 	}
-	if (m->type == SHIFT_MSG_DRAINED || m->type == SHIFT_MSG_HOME_READY)
-		shift_home_note(sqp, m);
 	if (m->type == SHIFT_MSG_GONE && sqp->path) {
 		/* our sends will find out; nothing to go back to */
 		sqp->peer_ok = false;
@@ -105,7 +102,7 @@ static bool port_lost(struct shift_qp *sqp)
 {
 	bool lost;
 
-	if (!sqp->path)
+	if (sqp->path != SHIFT_PATH_BACKUP)
 		return READ_ONCE(sqp->sdev->port_down);
 	down_read(&sqp->sdev->mirror_sem);
 	lost = sqp->sdev->backup && READ_ONCE(sqp->sdev->backup->port_down);
@@ -113,15 +110,9 @@ static bool port_lost(struct shift_qp *sqp)
 	return lost;
 }
 
-static bool may_fault(const struct shift_qp *sqp)
-{
-	return sqp->state == SHIFT_ST_RUN || sqp->state == SHIFT_ST_DRAIN ||
-	       sqp->state == SHIFT_ST_SUNK;
-}
-
 static void handle_fault(struct shift_qp *sqp)
 {
-	if (!may_fault(sqp))
+	if (sqp->state != SHIFT_ST_RUN)
 		return;
 	if (sqp->path && !test_bit(SHIFT_QP_ERRORED, &sqp->flags)) {
 		/* a port event of the NIC that it is not on says nothing */
@@ -155,13 +146,13 @@ static void handle_fault(struct shift_qp *sqp)
 		shift_switch_arm(sqp, SHIFT_AGAIN_MS);
 }
 
-static void handle_backup_error(struct shift_qp *sqp)
+static void handle_standby_error(struct shift_qp *sqp)
 {
-	u32 status = shift_backup_error(sqp);
+	u32 status = shift_standby_error(sqp);
 
-	if (!status || !may_fault(sqp) || !sqp->path)
+	if (!status || sqp->state != SHIFT_ST_RUN || !sqp->path)
 		return;
-	if (shift_backup_recv_failed(sqp) ||
+	if (shift_standby_recv_failed(sqp) ||
 	    (status != IB_WC_RETRY_EXC_ERR && status != IB_WC_WR_FLUSH_ERR)) {
 		/* the application's own: a bad key, a bad length */
 		shift_switch_fail(sqp, status);
@@ -175,12 +166,9 @@ static void handle_kick(struct shift_qp *sqp)
 {
 	const struct ib_send_wr *bad;
 
-	if (sqp->path && (may_fault(sqp) || sqp->state == SHIFT_ST_ASKED)) {
+	if (sqp->path && (sqp->state == SHIFT_ST_RUN || sqp->state == SHIFT_ST_ASKED)) {
 		shift_recv_pump(sqp);
 		shift_replay_pump(sqp);
-		shift_home_step(sqp);
-	} else if (sqp->state == SHIFT_ST_HOME) {
-		shift_home_step(sqp);
 	} else if (sqp->state == SHIFT_ST_FAIL || sqp->state == SHIFT_ST_APP) {
 		shift_replay_flush(sqp);
 	} else if (!test_bit(SHIFT_QP_GATED, &sqp->flags) &&
@@ -242,8 +230,8 @@ static bool machine_round(struct shift_qp *sqp)
 		if (sqp->state == from && sqp->inbox.valid & BIT(m.type) & kept)
 			break;
 	}
-	if (test_and_clear_bit(SHIFT_QP_BACKUP_ERR, &sqp->flags)) {
-		handle_backup_error(sqp);
+	if (test_and_clear_bit(SHIFT_QP_STANDBY_ERR, &sqp->flags)) {
+		handle_standby_error(sqp);
 		any = true;
 	}
 	if (test_and_clear_bit(SHIFT_QP_FAULT, &sqp->flags)) {
@@ -255,7 +243,7 @@ static bool machine_round(struct shift_qp *sqp)
 		any = true;
 	}
 	if (test_and_clear_bit(SHIFT_QP_MOVE, &sqp->flags)) {
-		shift_home_move(sqp);
+		shift_move_run(sqp);
 		any = true;
 	}
 	if (test_and_clear_bit(SHIFT_QP_RETRY_PAIR, &sqp->flags)) {
@@ -269,6 +257,10 @@ static bool machine_round(struct shift_qp *sqp)
 	}
 	if (test_and_clear_bit(SHIFT_QP_KICK, &sqp->flags)) {
 		handle_kick(sqp);
+		any = true;
+	}
+	if (sqp->state == SHIFT_ST_RUN && test_and_clear_bit(SHIFT_QP_TIDY, &sqp->flags)) {
+		shift_standby_tidy(sqp);
 		any = true;
 	}
 	return any;

@@ -63,7 +63,7 @@ struct wire_progress {
 	u8 reserved;
 	__be32 expected_psn;
 	__be32 arm_epoch;
-	__be32 reserved2;
+	__be32 qpn;
 	__be64 executed;
 };
 
@@ -216,6 +216,7 @@ static bool valid_body(const struct shift_msg *m)
 		return m->progress.status < __SHIFT_PROGRESS_MAX &&
 		       m->progress.to < SHIFT_MSG_PATHS &&
 		       m->progress.path < SHIFT_MSG_PATHS &&
+		       m->progress.qpn <= MAX_24BIT &&
 		       m->progress.expected_psn <= MAX_24BIT;
 	case SHIFT_MSG_RESOLVE:
 	case SHIFT_MSG_RESOLVED:
@@ -273,6 +274,7 @@ static void put_body(const struct shift_msg *m, union wire_body *b)
 		b->progress.path = m->progress.path;
 		b->progress.expected_psn = cpu_to_be32(m->progress.expected_psn);
 		b->progress.arm_epoch = cpu_to_be32(m->progress.arm_epoch);
+		b->progress.qpn = cpu_to_be32(m->progress.qpn);
 		b->progress.executed = cpu_to_be64(m->progress.executed);
 		break;
 	case SHIFT_MSG_RESOLVE:
@@ -337,6 +339,7 @@ static void get_body(const union wire_body *b, struct shift_msg *m)
 		m->progress.path = b->progress.path;
 		m->progress.expected_psn = be32_to_cpu(b->progress.expected_psn);
 		m->progress.arm_epoch = be32_to_cpu(b->progress.arm_epoch);
+		m->progress.qpn = be32_to_cpu(b->progress.qpn);
 		m->progress.executed = be64_to_cpu(b->progress.executed);
 		break;
 	case SHIFT_MSG_RESOLVE:

@@ -85,6 +85,7 @@ struct shift_msg {
 			u8 to, status, path;
 			u32 expected_psn;	/* on @path, armed in @arm_epoch */
 			u32 arm_epoch;
+			u32 qpn;		/* for path @to */
 			u64 executed;		/* messages since pairing */
 		} progress;
 		struct {

@@ -187,23 +187,12 @@ static int shift_nl_pair_del(struct sk_buff *request, struct genl_info *info)
 	return shift_pair_del(nla_data(info->attrs[SHIFT_A_DEV]), info->extack);
 }
 
-static int shift_nl_moves(struct genl_info *info)
-{
-	if (shift_home_moves())
-		return 0;
-	GENL_SET_ERR_MSG(info, "moves are off: see the module parameter 'moves'");
-	return -EOPNOTSUPP;
-}
-
 static int shift_nl_qp_move(struct sk_buff *request, struct genl_info *info)
 {
 	struct nlattr *link = info->attrs[SHIFT_A_LINK_ID], *qpn = info->attrs[SHIFT_A_QPN];
-	int err = shift_nl_moves(info);
 
-	if (err)
-		return err;
 	if (link) {
-		if (shift_home_ask(NULL, nla_get_u32(link), qpn ? nla_get_u32(qpn) : 0, 0))
+		if (shift_move_ask(NULL, nla_get_u32(link), qpn ? nla_get_u32(qpn) : 0, 0))
 			return 0;
 		NL_SET_ERR_MSG_ATTR(info->extack, link, "no protected QP uses that link");
 		return -ENOENT;
@@ -216,10 +205,6 @@ static int shift_nl_qp_move(struct sk_buff *request, struct genl_info *info)
 
 static int shift_nl_pair_drain(struct sk_buff *request, struct genl_info *info)
 {
-	int err = shift_nl_moves(info);
-
-	if (err)
-		return err;
 	if (shift_nl_missing(info, SHIFT_A_DEV) || shift_nl_missing(info, SHIFT_A_PATH))
 		return -EINVAL;
 	return shift_pair_move(nla_data(info->attrs[SHIFT_A_DEV]), 0,

@@ -124,7 +124,7 @@ static int shift_nl_put_times(struct sk_buff *skb, const struct shift_qp_times *
 int shift_nl_put_qp(struct sk_buff *skb, const struct shift_qp *sqp)
 {
 	enum shift_qp_state shown = shift_qp_shown(sqp);
-	u32 qpn = shift_backup_qpn(sqp);
+	u32 qpn = shift_standby_qpn(sqp, SHIFT_PATH_BACKUP);
 
 	if (nla_put_string(skb, SHIFT_A_DEV, sqp->sdev->name) ||
 	    nla_put_u32(skb, SHIFT_A_QPN, sqp->qpn) ||

@@ -106,7 +106,7 @@ static void send_pair(struct shift_qp *sqp, u32 flags)
 	memcpy(m.pair.src_gid, &sqp->sgid, sizeof(m.pair.src_gid));
 	memcpy(m.pair.dst_gid, &sqp->dgid, sizeof(m.pair.dst_gid));
 	memcpy(m.pair.backup_gid, &sqp->backup_sgid, sizeof(m.pair.backup_gid));
-	m.pair.backup_qpn = shift_backup_qpn(sqp);
+	m.pair.backup_qpn = shift_standby_qpn(sqp, SHIFT_PATH_BACKUP);
 	m.pair.mtu = sqp->mtu;
 	/* over the backup only: nothing is protected before that path is proven */
 	if (!shift_switch_send(sqp, 1, &m) && sqp->peer_cookie)
@@ -140,7 +140,7 @@ void shift_pairing_run(struct shift_qp *sqp)
 			retry_later(sqp);
 		return;
 	}
-	if (shift_backup_create(sqp)) {
+	if (shift_standby_prepare(sqp, SHIFT_PATH_BACKUP)) {
 		give_reason(sqp, SHIFT_REASON_MIRROR_QP);
 		return;
 	}
@@ -175,9 +175,9 @@ void shift_pairing_message(struct shift_qp *sqp, const struct shift_msg *m)
 			send_pair(sqp, SHIFT_PAIR_ACK);
 		return;
 	}
-	if (!sqp->backup)
+	if (!sqp->spare[SHIFT_PATH_BACKUP])
 		shift_pairing_run(sqp);
-	if (!sqp->backup) {
+	if (!sqp->spare[SHIFT_PATH_BACKUP]) {
 		if (sqp->link[0] || sqp->link[1])
 			send_pair(sqp, SHIFT_PAIR_ACK | SHIFT_PAIR_REFUSED);
 		return;
@@ -192,7 +192,6 @@ void shift_pairing_message(struct shift_qp *sqp, const struct shift_msg *m)
 		sqp->peer_cookie = m->src_cookie;
 		sqp->peer_told = false;
 	}
-	sqp->peer_backup_qpn = m->pair.backup_qpn;
 	sqp->peer_atomic = m->pair.flags & SHIFT_PAIR_ATOMIC;
 	if (!(m->pair.flags & SHIFT_PAIR_ACK) || !sqp->peer_told)
 		send_pair(sqp, flags);
@@ -416,8 +415,8 @@ static int link_change(struct shift_qp *sqp, void *arg)
 		sqp->pair_tries = 0;
 		shift_switch_kick(sqp, SHIFT_QP_RETRY_PAIR);
 		/* a fault that found no usable path may find one now */
-		if (sqp->state == SHIFT_ST_RUN && !sqp->path &&
-		    (READ_ONCE(sqp->sdev->port_down) ||
+		if (sqp->state == SHIFT_ST_RUN &&
+		    (sqp->path || READ_ONCE(sqp->sdev->port_down) ||
 		     test_bit(SHIFT_QP_ERRORED, &sqp->flags)))
 			shift_switch_kick(sqp, SHIFT_QP_FAULT);
 	}

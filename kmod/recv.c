@@ -117,13 +117,6 @@ static void ingest(struct shift_qp *sqp)
 	}
 }
 
-/* All that was posted, for the way home: nothing is posted on the backup. */
-void shift_recv_take(struct shift_qp *sqp)
-{
-	if (sqp->recvs.slots)
-		ingest(sqp);
-}
-
 /* Post what can be posted; ledger_lock.  Returns what stopped it. */
 static int post_all(struct shift_qp *sqp)
 {
@@ -131,7 +124,7 @@ static int post_all(struct shift_qp *sqp)
 	int err = 0;
 
 	while (r->post < r->head && !err) {
-		err = shift_backup_post_recv(sqp, r->post);
+		err = shift_standby_post_recv(sqp, r->post);
 		if (!err)
 			r->post++;
 	}
@@ -181,7 +174,7 @@ void shift_recv_doorbell(struct shift_qp *sqp)
 	bool more = false;
 
 	spin_lock_bh(&sqp->ledger_lock);
-	if (sqp->ledger_live && sqp->registered && sqp->recvs.slots && !sqp->drain.held) {
+	if (sqp->ledger_live && sqp->registered && sqp->recvs.slots) {
 		if (sqp->state == SHIFT_ST_FAIL || sqp->state == SHIFT_ST_APP)
 			more = true;
 		else
@@ -250,18 +243,15 @@ static int push_wc(struct shift_qp *sqp, u64 seq)
 void shift_recv_deliver(struct shift_qp *sqp)
 {
 	struct shift_recvs *r = &sqp->recvs;
-	bool frozen;
 	int err;
 
 	spin_lock_bh(&sqp->ledger_lock);
-	while (r->tail < r->done && (shift_backup_is_open(sqp) ||
-				     sqp->state == SHIFT_ST_HOME ||
+	while (r->tail < r->done && (shift_standby_is_open(sqp) ||
 				     sqp->state == SHIFT_ST_FAIL ||
 				     sqp->state == SHIFT_ST_APP)) {
 		/* as rxe does: the slot is free before its completion is seen */
 		if (sqp->registered)
 			shift_ring_set_consumer(&sqp->rq, recv_slot(r, r->tail + 1));
-		sqp->drain.marked = false;
 		err = push_wc(sqp, r->tail);
 		if (err == -ENOSPC) {
 			shift_switch_arm(sqp, RETRY_MS);
@@ -270,11 +260,7 @@ void shift_recv_deliver(struct shift_qp *sqp)
 		r->imm_len = 0;
 		r->tail++;
 	}
-	frozen = sqp->drain.frozen;
 	spin_unlock_bh(&sqp->ledger_lock);
-	/* a drain waits for receives too */
-	if (frozen)
-		shift_switch_kick(sqp, SHIFT_QP_KICK);
 }
 
 /**

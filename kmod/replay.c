@@ -55,7 +55,7 @@ static int push_wc(struct shift_qp *sqp, const u8 *raw, u32 status)
 void shift_replay_deliver(struct shift_qp *sqp)
 {
 	struct shift_ledger *l = &sqp->ledger;
-	bool first = false, drained;
+	bool first = false;
 	u64 seq;
 	int err;
 
@@ -68,7 +68,6 @@ void shift_replay_deliver(struct shift_qp *sqp)
 		if (sqp->registered)
 			shift_ring_set_consumer(&sqp->sq, shift_ledger_slot(l, l->tail + 1));
 		if (!(e->flags & (SHIFT_ENTRY_SILENT | SHIFT_ENTRY_SEEN)) || e->status) {
-			sqp->drain.marked = false;
 			err = push_wc(sqp, shift_ledger_raw(l, l->tail), e->status);
 			if (err == -ENOSPC) {
 				shift_switch_arm(sqp, RETRY_MS);
@@ -81,11 +80,8 @@ void shift_replay_deliver(struct shift_qp *sqp)
 		}
 		shift_ledger_pop(l, &seq);
 	}
-	drained = sqp->drain.frozen && !shift_ledger_count(l);
 	spin_unlock_bh(&sqp->ledger_lock);
 
-	if (drained)
-		shift_switch_kick(sqp, SHIFT_QP_KICK);
 	if (first) {
 		WRITE_ONCE(sqp->times.completion, ktime_get_real_ns());
 		shift_switch_kick(sqp, SHIFT_QP_FIRST);
@@ -105,8 +101,7 @@ static void ingest(struct shift_qp *sqp)
 	u8 *raw;
 	int err;
 
-	while (!sqp->drain.frozen && !sqp->drain.held && !sqp->stop_status &&
-	       shift_ledger_slot(l, l->head) != producer &&
+	while (!sqp->stop_status && shift_ledger_slot(l, l->head) != producer &&
 	       shift_ledger_count(l) < l->slots - 1) {
 		raw = shift_ledger_raw(l, l->head);
 		shift_ring_copy_slot(&sqp->sq, shift_ledger_slot(l, l->head), raw);
@@ -128,19 +123,6 @@ static void ingest(struct shift_qp *sqp)
 				    (sqp->sig_all || wr.flags & SHIFT_WR_SIGNALED ?
 				     0 : SHIFT_ENTRY_SILENT));
 	}
-}
-
-/**
- * shift_replay_take - all that was posted becomes part of the ledger
- * @sqp: the QP; ledger_lock, its provider is held.
- *
- * Return: 0, -EOPNOTSUPP if there is something that cannot be moved.
- */
-int shift_replay_take(struct shift_qp *sqp)
-{
-	sqp->drain.frozen = false;
-	ingest(sqp);
-	return sqp->stop_status ? -EOPNOTSUPP : 0;
 }
 
 /*
@@ -208,7 +190,7 @@ static int post_all(struct shift_qp *sqp, u32 *rkey)
 
 	ingest(sqp);
 	while (!err && shift_ledger_next(l, &seq))
-		err = shift_backup_post(sqp, seq, rkey);
+		err = shift_standby_post(sqp, seq, rkey);
 	return err;
 }
 
@@ -278,7 +260,7 @@ void shift_replay_pump(struct shift_qp *sqp)
 	default:
 		sqp->stop_status = IB_WC_LOC_QP_OP_ERR;
 	}
-	if (sqp->stop_status && !shift_backup_busy(sqp))
+	if (sqp->stop_status && !shift_standby_busy(sqp))
 		shift_switch_fail(sqp, sqp->stop_status);
 }
 

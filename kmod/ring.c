@@ -127,25 +127,15 @@ u32 shift_ring_consumer(const struct shift_ring *ring)
 	       (ring->slots - 1);
 }
 
-static void ring_write_index(const struct shift_ring *ring, u32 offset, u32 index)
+void shift_ring_set_consumer(const struct shift_ring *ring, u32 index)
 {
+	u32 offset = offsetof(struct rxe_queue_buf, consumer_index);
 	u8 *base = kmap_local_page(ring->pages[offset >> PAGE_SHIFT]);
 
-	/* the slots were read before they are free, or written before they are seen */
+	/* the slots were read before they are free */
 	smp_store_release((u32 *)(base + offset_in_page(offset)),
 			  index & (ring->slots - 1));
 	kunmap_local(base);
-}
-
-void shift_ring_set_consumer(const struct shift_ring *ring, u32 index)
-{
-	ring_write_index(ring, offsetof(struct rxe_queue_buf, consumer_index), index);
-}
-
-/* Only while no thread can post: the index is the provider's. */
-void shift_ring_set_producer(const struct shift_ring *ring, u32 index)
-{
-	ring_write_index(ring, offsetof(struct rxe_queue_buf, producer_index), index);
 }
 
 /* one aligned word of a slot; @offset lies in it */

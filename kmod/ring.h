@@ -39,7 +39,6 @@ void shift_ring_unpin(struct shift_ring *ring);
 u32 shift_ring_producer(const struct shift_ring *ring);	/* masked, acquire */
 u32 shift_ring_consumer(const struct shift_ring *ring);	/* masked, acquire */
 void shift_ring_set_consumer(const struct shift_ring *ring, u32 index);	/* release */
-void shift_ring_set_producer(const struct shift_ring *ring, u32 index);	/* release */
 u32 shift_ring_slot_u32(const struct shift_ring *ring, u32 index, u32 offset);
 void shift_ring_copy_slot(const struct shift_ring *ring, u32 index, void *to);
 void shift_ring_write_slot(const struct shift_ring *ring, u32 index, u32 offset,

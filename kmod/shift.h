@@ -143,6 +143,12 @@ struct shift_cq {
 	u32 cqe;
 };
 
+/* Paths of a QP; a message names the target by it. */
+#define SHIFT_PATH_DEFAULT	0	/* its own QP on its own device, until it is fenced */
+#define SHIFT_PATH_BACKUP	1	/* a QP of the kernel's on the backup device */
+#define SHIFT_PATH_HOME		2	/* one on its own device: back after a switch */
+#define SHIFT_PATHS		3
+
 #define SHIFT_QP_ERRORED	0	/* an error CQE was swallowed */
 #define SHIFT_QP_FENCED		1	/* default or backup was reset since the last RUN */
 #define SHIFT_QP_GATED		2	/* the provider waits, doorbells are kept */
@@ -151,10 +157,11 @@ struct shift_cq {
 #define SHIFT_QP_DEADLINE	5
 #define SHIFT_QP_RETRY_PAIR	6
 #define SHIFT_QP_APP		7	/* application's own error or teardown */
-#define SHIFT_QP_BACKUP_ERR	8	/* the backup QP reported an error */
+#define SHIFT_QP_STANDBY_ERR	8	/* the active one reported an error */
 #define SHIFT_QP_DEAD		9	/* being destroyed: no new work */
 #define SHIFT_QP_FIRST		10	/* first completion on the new path: tell operators */
 #define SHIFT_QP_MOVE		11	/* an operator, or failback, wants it on @move_to */
+#define SHIFT_QP_TIDY		12	/* QPs of the last switch are to be put away */
 
 /* kinds of messages that can wait in a QP's mailbox: one each, newest epoch */
 struct shift_mailbox {
@@ -171,26 +178,6 @@ struct shift_mailbox {
 struct shift_life {
 	u8 path;
 	u32 epoch, psn;
-};
-
-/**
- * struct shift_drain - a move without a fault: DRAIN, SUNK and HOME
- * @frozen: what is posted stays in the ring; ledger_lock.
- * @held: the rings' producers are not the provider's: late doorbells of what was
- *	taken in before must not look at them; ledger_lock.
- * @peer_done: the peer has drained, after @peer_count receives of ours.
- * @marked: @mark is what the side rings held when all was given to them; both
- *	under ledger_lock.
- * @armed: the default QP is at RTR, its provider is held.
- * @peer_home: so is the peer's.
- * @tally: where the receive CQ was when the default QP got its receives.
- * @resent_ns: ktime of the last copy of what the peer may have missed.
- */
-struct shift_drain {
-	bool frozen, held, peer_done, marked, armed, peer_home;
-	u64 peer_count;
-	u32 mark[2], tally;
-	u64 resent_ns;
 };
 
 /** struct shift_recv - what a receive got, as in struct ib_wc */
@@ -225,7 +212,7 @@ struct shift_qp_times {
 	u64 fault, agreed, fenced, replayed, completion;
 };
 
-struct shift_backup;	/* backup.h: QP, CQ on the backup device */
+struct shift_standby;	/* standby.h: a QP of the kernel's */
 
 /**
  * struct shift_qp - a user RC QP and its shadow
@@ -262,11 +249,9 @@ struct shift_qp {
 	u8 path, to;			/* active, target */
 	u8 asks;			/* SWITCH_REQs of this switch */
 	struct shift_life heard;	/* last one that executed for the peer; psn: expected */
-	struct shift_life armed[2];	/* by path: last arming; psn: the peer's first */
+	struct shift_life armed[SHIFT_PATHS];	/* last arming; psn: the peer's first */
 	bool unfenced;			/* it could not be asked */
-	u8 move_to;
-	bool stay;			/* its default QP cannot be used again */
-	struct shift_drain drain;
+	u8 move_to;			/* SHIFT_PATH_DEFAULT (its own device) or _BACKUP */
 	u32 error_status;		/* enum ib_wc_status: first error kept back ... */
 	u32 error_pos;			/* ... and where the send CQ's ring was then */
 	u32 error_rpos;			/* ... and the receive CQ's */
@@ -296,15 +281,17 @@ struct shift_qp {
 	wait_queue_head_t gate_wait;
 
 	/* peer and backup */
-	struct shift_link *link[2];	/* by path */
+	struct shift_link *link[2];	/* of the default and of the backup device */
 	union ib_gid backup_sgid, backup_dgid;
-	u32 peer_backup_qpn;
 	bool peer_ok;			/* PAIR was exchanged both ways */
 	bool peer_told;			/* peer was sent our cookie and its own */
 	bool peer_atomic;		/* its NICs are atomic towards each other */
 	bool resolved;			/* peer holds keys of ours */
 	unsigned int pair_tries;
-	struct shift_backup *backup;
+	struct shift_standby *active;	/* changed under ledger_lock */
+	struct shift_standby *spare[SHIFT_PATHS];
+	u32 qpn_here;			/* of ours, in the switch that was joined last */
+	struct list_head retired;
 	struct xarray rkeys;		/* default rkey -> backup rkey, of the peer */
 
 	spinlock_t ledger_lock;
@@ -378,8 +365,6 @@ extern const struct ib_device_ops shift_cq_ops;
 void shift_cq_get(struct shift_cq *scq);
 void shift_cq_put(struct shift_cq *scq);
 int shift_cq_push(struct shift_cq *scq, const struct shift_abi_wc *wc);
-u32 shift_cq_side_end(struct shift_cq *scq);
-bool shift_cq_side_seen(struct shift_cq *scq, u32 end);
 void shift_cq_unregister(struct shift_cq *scq);	/* process context; not in a fence */
 bool shift_cq_registered(struct shift_cq *scq);
 void shift_cq_device_gone(struct shift_dev *sdev);
@@ -431,6 +416,7 @@ void shift_switch_event(struct shift_qp *sqp, enum shift_event event,
 			const struct shift_msg *m);
 void shift_switch_nack(struct shift_qp *sqp, const struct shift_msg *m);
 int shift_switch_send(struct shift_qp *sqp, u8 path, struct shift_msg *m);
+struct shift_link *shift_switch_link(const struct shift_qp *sqp, u8 path);
 void shift_switch_resend(struct shift_qp *sqp);
 bool shift_switch_usable(const struct shift_qp *sqp);	/* racy: a guard */
 bool shift_switch_healthy(struct shift_qp *sqp);
@@ -448,8 +434,7 @@ void shift_qp_refresh(struct shift_qp *sqp);	/* sqp->lock */
 
 /* fence.c: stop the default QP and take over its work queue; sqp->lock */
 int shift_fence(struct shift_qp *sqp, bool *errored);
-int shift_fence_reset(struct shift_qp *sqp);	/* the default QP */
-void shift_fence_settle(struct shift_qp *sqp);	/* let a good path run empty */
+int shift_fence_query(struct shift_qp *sqp, struct ib_qp_attr *attr);
 bool shift_fence_hold(struct shift_qp *sqp);	/* keep the provider off its rings */
 void shift_fence_heard(struct shift_qp *sqp, u8 path, u32 expected);
 void shift_fence_open(struct shift_qp *sqp);	/* let the provider go on */
@@ -462,14 +447,12 @@ u32 shift_tally_begin(struct shift_cq *scq);
 int shift_tally_done(struct shift_qp *sqp, struct shift_cq *scq, u32 from, bool recvs, u8 *slot);
 void shift_tally_mark_error(struct shift_qp *sqp, u32 status);	/* any context */
 int shift_tally_errors(struct shift_qp *sqp, struct shift_cq *scq, u32 pos, u32 least, u8 *slot);
-bool shift_tally_clean(struct shift_qp *sqp, struct shift_cq *scq);
 
 /* replay.c: the ledger towards the backup QP and the application */
 void shift_replay_pump(struct shift_qp *sqp);	/* sqp->lock */
 void shift_replay_doorbell(struct shift_qp *sqp);	/* any context */
 void shift_replay_deliver(struct shift_qp *sqp);	/* any process context */
 void shift_replay_flush(struct shift_qp *sqp);	/* sqp->lock */
-int shift_replay_take(struct shift_qp *sqp);	/* ledger_lock; all that was posted */
 int shift_replay_progress(struct shift_qp *sqp, const struct shift_msg *m);
 
 /* recv.c: receives of a QP that is away */
@@ -485,50 +468,33 @@ void shift_recv_done(struct shift_qp *sqp, const struct ib_wc *wc); /* ledger_lo
 void shift_recv_deliver(struct shift_qp *sqp);		/* any but hard interrupts */
 void shift_recv_flush(struct shift_qp *sqp);		/* sqp->lock */
 void shift_recv_imm_len(struct shift_qp *sqp, u32 len);
-void shift_recv_take(struct shift_qp *sqp);		/* ledger_lock; all that was posted */
 
-/* home.c: moving without a fault, and back to the default NIC; sqp->lock */
-bool shift_home_moves(void);
-bool shift_home_allowed(const struct shift_qp *sqp);
-void shift_home_move(struct shift_qp *sqp);
+/* move.c: changes of path that somebody wants */
+void shift_move_run(struct shift_qp *sqp);		/* sqp->lock */
+void shift_move_settle(struct shift_qp *sqp);		/* sqp->lock; sleeps */
 /* ask for it; process context, no lock: QPs told so.  One of @sdev and @link_id */
-unsigned int shift_home_ask(struct shift_dev *sdev, u32 link_id, u32 qpn, u8 path);
-void shift_home_drain(struct shift_qp *sqp, const struct shift_msg *m);
-void shift_home_drained(struct shift_qp *sqp);
-void shift_home_note(struct shift_qp *sqp, const struct shift_msg *m);
-void shift_home_step(struct shift_qp *sqp);	/* look whether it goes on */
-bool shift_home_peer_drained(struct shift_qp *sqp);
-void shift_home_enter(struct shift_qp *sqp);
-int shift_home_return(struct shift_qp *sqp);
-int shift_home_abort(struct shift_qp *sqp);
-void shift_home_resend(struct shift_qp *sqp);
-void shift_home_thaw(struct shift_qp *sqp);
+unsigned int shift_move_ask(struct shift_dev *sdev, u32 link_id, u32 qpn, u8 to);
 
-/* backup.c: the kernel-owned QP on the backup device; sqp->lock */
-int shift_backup_create(struct shift_qp *sqp);
-void shift_backup_destroy(struct shift_qp *sqp);
-void shift_qp_quiet(struct ib_qp *qp);	/* no lock needed */
-int shift_backup_arm(struct shift_qp *sqp, u32 epoch);
-int shift_backup_reset(struct shift_qp *sqp);
-int shift_backup_fence(struct shift_qp *sqp);	/* reset, and take in what it has done */
-void shift_backup_counts(struct shift_qp *sqp, u64 *gave, u64 *took);
-#define SHIFT_INIT_MASK	(IB_QP_STATE | IB_QP_PKEY_INDEX | IB_QP_PORT | IB_QP_ACCESS_FLAGS)
-#define SHIFT_RTR_MASK	(IB_QP_STATE | IB_QP_AV | IB_QP_PATH_MTU | IB_QP_DEST_QPN | \
-			 IB_QP_RQ_PSN | IB_QP_MAX_DEST_RD_ATOMIC | IB_QP_MIN_RNR_TIMER)
-#define SHIFT_RTS_MASK	(IB_QP_STATE | IB_QP_TIMEOUT | IB_QP_RETRY_CNT | IB_QP_RNR_RETRY | \
-			 IB_QP_SQ_PSN | IB_QP_MAX_QP_RD_ATOMIC)
-int shift_qp_attr_rtr(struct ib_device *ibdev, const union ib_gid *sgid, const union ib_gid *dgid,
-		      struct shift_qp *sqp, u32 qpn, u32 epoch, struct ib_qp_attr *attr);
-void shift_qp_attr_rts(struct shift_qp *sqp, u32 epoch, struct ib_qp_attr *attr);
-u32 shift_backup_qpn(const struct shift_qp *sqp);
-void shift_backup_open(struct shift_qp *sqp);
-int shift_backup_post(struct shift_qp *sqp, u64 seq, u32 *rkey);	/* ledger_lock */
-int shift_backup_post_recv(struct shift_qp *sqp, u64 seq);		/* ledger_lock */
-bool shift_backup_recv_failed(const struct shift_qp *sqp);
-bool shift_backup_is_open(const struct shift_qp *sqp);			/* ledger_lock */
-u32 shift_backup_error(const struct shift_qp *sqp);	/* ib_wc_status, 0: none */
-bool shift_backup_busy(const struct shift_qp *sqp);
+/* standby.c: QPs of the kernel's; sqp->lock */
+int shift_standby_prepare(struct shift_qp *sqp, u8 path);
+u32 shift_standby_qpn(const struct shift_qp *sqp, u8 path);
+int shift_standby_arm(struct shift_qp *sqp, u8 path, u32 epoch, u32 qpn);
+void shift_standby_open(struct shift_qp *sqp);
+int shift_standby_fence(struct shift_qp *sqp);
+void shift_standby_stop(struct shift_qp *sqp);
+void shift_standby_tidy(struct shift_qp *sqp);
+void shift_standby_destroy(struct shift_qp *sqp);
+void shift_qp_quiet(struct ib_qp *qp);			/* no lock needed */
 u32 shift_start_psn(u64 cookie, u32 epoch);
+
+/* standby_post.c: work for the active one */
+int shift_standby_post(struct shift_qp *sqp, u64 seq, u32 *rkey);	/* ledger_lock */
+int shift_standby_post_recv(struct shift_qp *sqp, u64 seq);		/* ledger_lock */
+bool shift_standby_is_open(const struct shift_qp *sqp);			/* ledger_lock */
+void shift_standby_hold(struct shift_qp *sqp, bool hold);
+bool shift_standby_recv_failed(const struct shift_qp *sqp);
+u32 shift_standby_error(const struct shift_qp *sqp);	/* ib_wc_status, 0: none */
+bool shift_standby_busy(const struct shift_qp *sqp);
 
 /* node identity (main.c) */
 extern char shift_node[SHIFT_NODE_MAX];
@@ -552,7 +518,7 @@ enum shift_stat {
 	SHIFT_STAT_ILLEGAL,		/* transitions refused */
 	SHIFT_STAT_MSG_BAD,		/* malformed messages dropped */
 	SHIFT_STAT_MSG_STALE,		/* messages of an old epoch ignored */
-	SHIFT_STAT_RETURNS,		/* QPs that came home to their default NIC */
+	SHIFT_STAT_RETURNS,		/* of the switches, those back to the default NIC */
 	SHIFT_STAT_EVENT_LOST,		/* netlink events dropped for want of memory */
 	__SHIFT_STAT_MAX
 };

@@ -103,7 +103,7 @@ void shift_stat_count_qps(struct shift_dev *sdev, struct shift_qp_counts *counts
 			break;
 		case SHIFT_ST_RUN:
 			counts->protected++;
-			if (READ_ONCE(sqp->path))
+			if (READ_ONCE(sqp->path) == SHIFT_PATH_BACKUP)
 				counts->fallback++;
 			break;
 		default:

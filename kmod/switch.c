@@ -21,9 +21,15 @@ static bool bound_to_path(u8 type)
 	return type == SHIFT_MSG_PAIR || type == SHIFT_MSG_REQ || type == SHIFT_MSG_ACK;
 }
 
+/* The link that shows whether a path works; NULL: there is none. */
+struct shift_link *shift_switch_link(const struct shift_qp *sqp, u8 path)
+{
+	return sqp->link[path == SHIFT_PATH_BACKUP];
+}
+
 int shift_switch_send(struct shift_qp *sqp, u8 path, struct shift_msg *m)
 {
-	struct shift_link *link = sqp->link[path];
+	struct shift_link *link = shift_switch_link(sqp, path);
 
 	m->src_cookie = sqp->cookie;
 	m->dst_cookie = sqp->peer_cookie;
@@ -35,18 +41,36 @@ int shift_switch_send(struct shift_qp *sqp, u8 path, struct shift_msg *m)
 
 static bool link_up(const struct shift_qp *sqp, u8 path)
 {
-	return sqp->link[path] && shift_link_state(sqp->link[path]) == SHIFT_LINK_UP;
+	struct shift_link *link = shift_switch_link(sqp, path);
+
+	return link && shift_link_state(link) == SHIFT_LINK_UP;
+}
+
+/*
+ * Where to: away from what failed, if the other path has a link; the next ask of a
+ * switch tries the other one.  0: nowhere.
+ */
+static u8 choose_path(const struct shift_qp *sqp)
+{
+	bool away = sqp->path || test_bit(SHIFT_QP_FENCED, &sqp->flags);
+	bool home = away && link_up(sqp, SHIFT_PATH_HOME) && !READ_ONCE(sqp->sdev->port_down);
+	bool backup = link_up(sqp, SHIFT_PATH_BACKUP);
+
+	if (!home || !backup)
+		return home ? SHIFT_PATH_HOME : backup ? SHIFT_PATH_BACKUP : 0;
+	if (sqp->asks)
+		return sqp->to == SHIFT_PATH_BACKUP ? SHIFT_PATH_HOME : SHIFT_PATH_BACKUP;
+	return sqp->path == SHIFT_PATH_BACKUP ? SHIFT_PATH_HOME : SHIFT_PATH_BACKUP;
 }
 
 /* Could the QP be asked to move right now?  Racy by nature; used as a guard. */
 bool shift_switch_usable(const struct shift_qp *sqp)
 {
-	/* on the backup: only if there is a way home */
-	return sqp->registered && sqp->peer_ok && sqp->backup &&
-	       (!sqp->path || shift_home_allowed(sqp)) && sqp->asks < SHIFT_ASKS_MAX &&
+	return sqp->registered && sqp->peer_ok && sqp->asks < SHIFT_ASKS_MAX &&
+	       (sqp->path || sqp->active || sqp->spare[SHIFT_PATH_BACKUP]) &&
 	       (!sqp->spd || !atomic_read(&sqp->spd->reason)) &&
 	       READ_ONCE(sqp->scq->registered) && READ_ONCE(sqp->rcq->registered) &&
-	       (link_up(sqp, 1) || (sqp->path && link_up(sqp, 0)));
+	       choose_path(sqp);
 }
 
 /* No error completion, and not fenced since the last RUN. */
@@ -59,9 +83,9 @@ bool shift_switch_healthy(struct shift_qp *sqp)
 	if (!sqp->path)
 		return !test_bit(SHIFT_QP_FENCED, &sqp->flags);
 	spin_lock_bh(&sqp->ledger_lock);
-	open = shift_backup_is_open(sqp);
+	open = shift_standby_is_open(sqp);
 	spin_unlock_bh(&sqp->ledger_lock);
-	return open && !shift_backup_error(sqp);
+	return open && !shift_standby_error(sqp);
 }
 
 /* Nothing outstanding that the peer's progress matters to. */
@@ -90,44 +114,6 @@ static u32 current_epoch(const struct shift_qp *sqp)
 	}
 }
 
-static bool joins(const struct shift_qp *sqp, enum shift_event event, const struct shift_msg *m)
-{
-	if (!sqp->peer_ok || !sqp->backup || !sqp->registered ||
-	    !READ_ONCE(sqp->scq->registered) || !READ_ONCE(sqp->rcq->registered))
-		return false;
-	/* a copy of a drain that is under way is no new one */
-	if (event == SHIFT_EV_RX_REQ_DRAIN)
-		return m->epoch > sqp->highest;
-	return m->epoch > sqp->epoch && m->epoch >= sqp->highest;
-}
-
-static u32 guards(struct shift_qp *sqp, enum shift_event event, const struct shift_msg *m)
-{
-	u32 g = 0;
-
-	if (shift_switch_healthy(sqp))
-		g |= SHIFT_G_HEALTHY;
-	if (shift_switch_usable(sqp))
-		g |= SHIFT_G_USABLE;
-	if (idle(sqp))
-		g |= SHIFT_G_IDLE;
-	if (sqp->to == 0)
-		g |= SHIFT_G_TO_DEFAULT;
-	if (sqp->state == SHIFT_ST_SUNK && shift_home_peer_drained(sqp))
-		g |= SHIFT_G_PEER_DRAINED;
-	if (event == SHIFT_EV_RX_HOME_READY ? sqp->drain.armed : sqp->drain.peer_home)
-		g |= SHIFT_G_HOME_BOTH;
-	if (!m)
-		return g;
-	if (joins(sqp, event, m))
-		g |= SHIFT_G_JOINS;
-	if (m->epoch == current_epoch(sqp))
-		g |= SHIFT_G_CURRENT;
-	if (m->type == SHIFT_MSG_NACK && m->nack.code == SHIFT_NACK_GONE)
-		g |= SHIFT_G_NACK_GONE;
-	return g;
-}
-
 static u8 message_target(const struct shift_msg *m)
 {
 	switch (m->type) {
@@ -140,22 +126,38 @@ static u8 message_target(const struct shift_msg *m)
 	}
 }
 
-/*
- * Where to: away from what failed, if the other path has a link.  Back to the backup
- * from a drain that came to nothing: that needs no application to poll.
- */
-static u8 choose_path(const struct shift_qp *sqp)
+/* May the message's epoch be joined?  Then there is a QP for its target, too. */
+static bool joins(struct shift_qp *sqp, const struct shift_msg *m)
 {
-	bool home = sqp->path && shift_home_allowed(sqp) && link_up(sqp, 0) &&
-		    !READ_ONCE(sqp->sdev->port_down);
+	return (m->type == SHIFT_MSG_REQ || m->type == SHIFT_MSG_ACK ||
+		m->type == SHIFT_MSG_PROGRESS) &&
+	       m->epoch > sqp->epoch && m->epoch >= sqp->highest &&
+	       sqp->peer_ok && sqp->registered &&
+	       READ_ONCE(sqp->scq->registered) && READ_ONCE(sqp->rcq->registered) &&
+	       !shift_standby_prepare(sqp, message_target(m));
+}
 
-	if (!sqp->path || !home)
-		return 1;
-	if (!link_up(sqp, 1))
-		return 0;
-	if (sqp->asks)
-		return !sqp->to;
-	return sqp->drain.frozen ? 1 : 0;
+static u32 guards(struct shift_qp *sqp, const struct shift_msg *m)
+{
+	u32 g = 0;
+
+	if (shift_switch_healthy(sqp))
+		g |= SHIFT_G_HEALTHY;
+	if (shift_switch_usable(sqp))
+		g |= SHIFT_G_USABLE;
+	if (idle(sqp))
+		g |= SHIFT_G_IDLE;
+	if (sqp->to == SHIFT_PATH_DEFAULT)
+		g |= SHIFT_G_TO_DEFAULT;
+	if (!m)
+		return g;
+	if (joins(sqp, m))
+		g |= SHIFT_G_JOINS;
+	if (m->epoch == current_epoch(sqp))
+		g |= SHIFT_G_CURRENT;
+	if (m->type == SHIFT_MSG_NACK && m->nack.code == SHIFT_NACK_GONE)
+		g |= SHIFT_G_NACK_GONE;
+	return g;
 }
 
 static void act_ask(struct shift_qp *sqp)
@@ -164,15 +166,16 @@ static void act_ask(struct shift_qp *sqp)
 
 	sqp->highest = shift_epoch_next(sqp->highest, sqp->cookie > sqp->peer_cookie);
 	sqp->to = choose_path(sqp);
-	shift_home_abort(sqp);
 	if (!sqp->asks++) {
 		memset(&sqp->times, 0, sizeof(sqp->times));
 		sqp->times.fault = ktime_get_real_ns();
 		shift_stat_inc(SHIFT_STAT_FAULTS);
 		shift_notify_qp(sqp, SHIFT_QP_EV_FAULT, sqp->times.fault);
 	}
+	if (shift_standby_prepare(sqp, sqp->to))
+		return;		/* the deadline tries again, or ends it */
 	if (sqp->cause == SHIFT_CAUSE_OPERATOR)
-		shift_fence_settle(sqp);
+		shift_move_settle(sqp);
 	m.epoch = sqp->highest;
 	m.req.from = sqp->path;
 	m.req.to = sqp->to;
@@ -189,12 +192,12 @@ void shift_switch_nack(struct shift_qp *sqp, const struct shift_msg *m)
 	if (sqp->state == SHIFT_ST_FAIL || sqp->state == SHIFT_ST_APP ||
 	    sqp->state == SHIFT_ST_OFF)
 		nack.nack.code = SHIFT_NACK_GONE;
-	else if (!sqp->backup || !sqp->peer_ok)
+	else if (!sqp->peer_ok || (m->type == SHIFT_MSG_REQ && !sqp->spare[m->req.to]))
 		nack.nack.code = SHIFT_NACK_NO_MIRROR;
 	else
 		nack.nack.code = SHIFT_NACK_BUSY;
 	nack.nack.busy_epoch = sqp->highest;
-	shift_switch_send(sqp, 1, &nack);
+	shift_switch_send(sqp, SHIFT_PATH_BACKUP, &nack);
 }
 
 static void act_progress(struct shift_qp *sqp)
@@ -206,6 +209,7 @@ static void act_progress(struct shift_qp *sqp)
 	m.progress.path = sqp->heard.path;
 	m.progress.arm_epoch = sqp->heard.epoch;
 	m.progress.expected_psn = sqp->heard.psn;
+	m.progress.qpn = sqp->qpn_here;
 	shift_switch_send(sqp, sqp->to, &m);
 }
 
@@ -214,7 +218,7 @@ static void act_ready_again(struct shift_qp *sqp)
 	struct shift_msg m = { .type = SHIFT_MSG_READY, .epoch = sqp->epoch };
 
 	m.ready.to = sqp->to;
-	m.ready.qpn = shift_backup_qpn(sqp);
+	m.ready.qpn = sqp->qpn_here;
 	m.ready.start_psn = shift_start_psn(sqp->cookie, sqp->epoch);
 	m.ready.imm_len = sqp->resumed_imm;
 	shift_switch_send(sqp, sqp->to, &m);
@@ -226,10 +230,6 @@ static void act_ready_again(struct shift_qp *sqp)
  */
 void shift_switch_resend(struct shift_qp *sqp)
 {
-	if (sqp->state == SHIFT_ST_SUNK || sqp->state == SHIFT_ST_HOME) {
-		shift_home_resend(sqp);
-		return;
-	}
 	if (sqp->state != SHIFT_ST_RUN)
 		act_progress(sqp);
 	if (sqp->state == SHIFT_ST_SYNC || (sqp->state == SHIFT_ST_RUN && sqp->path))
@@ -256,6 +256,7 @@ static enum shift_event act_join(struct shift_qp *sqp, const struct shift_msg *m
 	sqp->epoch = m->epoch;
 	sqp->highest = m->epoch;
 	sqp->to = message_target(m);
+	sqp->qpn_here = shift_standby_qpn(sqp, sqp->to);
 	if (!sqp->asks) {
 		memset(&sqp->times, 0, sizeof(sqp->times));
 		sqp->times.fault = m->type == SHIFT_MSG_REQ && m->req.t_detect ?
@@ -268,7 +269,7 @@ static enum shift_event act_join(struct shift_qp *sqp, const struct shift_msg *m
 			sqp->cause = SHIFT_CAUSE_PEER;
 		/* with the consent the peer is fenced */
 		if (m->req.cause == SHIFT_CAUSE_OPERATOR)
-			shift_fence_settle(sqp);
+			shift_move_settle(sqp);
 		ack.ack.to = sqp->to;
 		shift_switch_send(sqp, sqp->to, &ack);
 	}
@@ -290,7 +291,7 @@ static enum shift_event act_join(struct shift_qp *sqp, const struct shift_msg *m
 }
 
 /* The peer's responder got to @m: what is left is ours to post again. */
-static bool act_ready(struct shift_qp *sqp, const struct shift_msg *m)
+static void act_ready(struct shift_qp *sqp, const struct shift_msg *m)
 {
 	int err = shift_replay_progress(sqp, m);
 
@@ -299,16 +300,14 @@ static bool act_ready(struct shift_qp *sqp, const struct shift_msg *m)
 				    sqp->sdev->name, sqp->qpn, m->progress.expected_psn,
 				    m->progress.arm_epoch, sqp->sent.psn, sqp->sent.epoch);
 	/* or an atomic was executed, what it returned is lost: say so */
-	if (!err && sqp->to)
-		err = shift_backup_arm(sqp, sqp->epoch);
+	if (!err)
+		err = shift_standby_arm(sqp, sqp->to, sqp->epoch, m->progress.qpn);
 	if (err) {
 		shift_switch_fail(sqp, IB_WC_RETRY_EXC_ERR);
-		return false;
+		return;
 	}
-	if (sqp->to)
-		shift_recv_pump(sqp);
+	shift_recv_pump(sqp);
 	act_ready_again(sqp);
-	return true;
 }
 
 static void act_replay(struct shift_qp *sqp, const struct shift_msg *m)
@@ -339,8 +338,10 @@ static void act_replay(struct shift_qp *sqp, const struct shift_msg *m)
 	sqp->replayed = replayed;
 	sqp->first_done = false;
 	clear_bit(SHIFT_QP_ERRORED, &sqp->flags);
-	/* FENCED stays: the default QP is in RESET until it comes home (home.c) */
+	/* FENCED stays: the default QP is in RESET for good */
 	shift_stat_inc(SHIFT_STAT_SWITCHES);
+	if (sqp->path == SHIFT_PATH_HOME)
+		shift_stat_inc(SHIFT_STAT_RETURNS);
 	shift_stat_add(SHIFT_STAT_EXECUTED, executed);
 	shift_stat_add(SHIFT_STAT_REPLAYED, replayed);
 	shift_stat_add(SHIFT_STAT_RESUMED, resumed);
@@ -348,9 +349,10 @@ static void act_replay(struct shift_qp *sqp, const struct shift_msg *m)
 	sqp->times.replayed = ktime_get_real_ns();
 	shift_notify_qp(sqp, SHIFT_QP_EV_REPLAYED, sqp->times.replayed);
 	shift_recv_imm_len(sqp, m->ready.imm_len);
-	shift_backup_open(sqp);
+	shift_standby_open(sqp);
 	shift_recv_deliver(sqp);
 	set_bit(SHIFT_QP_KICK, &sqp->flags);
+	set_bit(SHIFT_QP_TIDY, &sqp->flags);
 }
 
 /* The action of a rule; returns an event that follows from it at once, or MAX. */
@@ -402,19 +404,7 @@ static enum shift_event act(struct shift_qp *sqp, const struct shift_rule *rule,
 	case SHIFT_ACT_APP:
 		shift_switch_app(sqp);
 		break;
-	case SHIFT_ACT_DRAIN:
-		shift_home_drain(sqp, m);
-		break;
-	case SHIFT_ACT_DRAINED:
-		shift_home_drained(sqp);
-		break;
-	case SHIFT_ACT_HOME:
-		shift_home_enter(sqp);
-		break;
-	case SHIFT_ACT_RETURN:
-		if (shift_home_return(sqp))
-			shift_switch_fail(sqp, IB_WC_RETRY_EXC_ERR);
-		break;
+	/* DRAIN to RETURN are for rings that can be given back: no provider's yet */
 	default:
 		break;
 	}
@@ -434,7 +424,7 @@ void shift_switch_event(struct shift_qp *sqp, enum shift_event event,
 
 	while (event != __SHIFT_EV_MAX) {
 		enum shift_state from = sqp->state;
-		const struct shift_rule *rule = shift_fsm_find(from, event, guards(sqp, event, m));
+		const struct shift_rule *rule = shift_fsm_find(from, event, guards(sqp, m));
 
 		if (!rule) {
 			shift_stat_inc(SHIFT_STAT_ILLEGAL);

@@ -127,27 +127,3 @@ int shift_tally_errors(struct shift_qp *sqp, struct shift_cq *scq, u32 pos, u32 
 	}
 	return n;
 }
-
-/**
- * shift_tally_clean - does no error completion of the QP wait to be polled?
- * @sqp: whose.
- * @scq: its send or its receive CQ; ring_sem is held.
- *
- * Those of an earlier life would be taken for news once the QP is home.
- *
- * Return: true if there is none.
- */
-bool shift_tally_clean(struct shift_qp *sqp, struct shift_cq *scq)
-{
-	const struct shift_ring *ring = &scq->ring;
-	u32 i, mask = ring->slots - 1, end = shift_ring_producer(ring);
-
-	for (i = shift_ring_consumer(ring); i != end; i = (i + 1) & mask) {
-		u32 qpn = shift_ring_slot_u32(ring, i, offsetof(struct ib_uverbs_wc, qp_num));
-		u32 status = shift_ring_slot_u32(ring, i, offsetof(struct ib_uverbs_wc, status));
-
-		if (qpn == sqp->qpn && status)
-			return false;
-	}
-	return true;
-}

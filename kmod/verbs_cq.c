@@ -210,28 +210,6 @@ out:
 	return err;
 }
 
-/* Where its side ring ends now. */
-u32 shift_cq_side_end(struct shift_cq *scq)
-{
-	u32 end;
-
-	spin_lock_bh(&scq->lock);
-	end = scq->side_producer;
-	spin_unlock_bh(&scq->lock);
-	return end;
-}
-
-/* Has the application taken all entries before @end?  It is the user's word. */
-bool shift_cq_side_seen(struct shift_cq *scq, u32 end)
-{
-	bool seen;
-
-	spin_lock_bh(&scq->lock);
-	seen = !scq->side || (s32)(READ_ONCE(scq->side->consumer) - end) >= 0;
-	spin_unlock_bh(&scq->lock);
-	return seen;
-}
-
 bool shift_cq_registered(struct shift_cq *scq)
 {
 	bool registered;

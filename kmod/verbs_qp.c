@@ -159,6 +159,7 @@ static void qp_track(struct shift_dev *sdev, struct ib_qp *qp,
 	INIT_WORK(&sqp->work, shift_switch_work);
 	INIT_DELAYED_WORK(&sqp->timer, shift_switch_timer);
 	INIT_LIST_HEAD(&sqp->obj.list);
+	INIT_LIST_HEAD(&sqp->retired);
 	sqp->sdev = shift_dev_get(sdev);
 	sqp->qp = qp;
 	sqp->qpn = qp->qp_num;
@@ -245,7 +246,7 @@ static bool qp_detach(struct shift_qp *sqp)
 	if (sqp->state != SHIFT_ST_OFF)
 		shift_switch_event(sqp, SHIFT_EV_APP_ERROR, NULL);
 	shift_pairing_drop(sqp);
-	shift_backup_destroy(sqp);
+	shift_standby_destroy(sqp);
 	sqp->qp = NULL;
 	sqp->ufile = NULL;
 	mutex_unlock(&sqp->lock);
@@ -360,7 +361,6 @@ static int qp_modify_away(struct shift_qp *sqp, struct ib_qp_attr *attr, int mas
 		spin_lock_bh(&sqp->ledger_lock);
 		sqp->ledger_live = false;
 		sqp->sent_any = false;
-		sqp->stay = false;
 		sqp->stop_status = 0;
 		spin_unlock_bh(&sqp->ledger_lock);
 		if (sqp->gate.page)
@@ -549,7 +549,7 @@ void shift_qp_device_gone(struct shift_dev *sdev)
 		if (READ_ONCE(sdev->tracking)) {
 			mutex_lock(&sqp->lock);
 			shift_switch_unprotect(sqp, SHIFT_REASON_DEVICE_GONE);
-			shift_backup_destroy(sqp);
+			shift_standby_destroy(sqp);
 			mutex_unlock(&sqp->lock);
 		} else if (qp_detach(sqp)) {
 			shift_qp_put(sqp);

@@ -84,7 +84,8 @@ enum shift_qp_state shift_qp_shown(const struct shift_qp *sqp)
 		return SHIFT_QP_UNPROTECTED;
 	case SHIFT_ST_RUN:
 		if (sqp->path)
-			return SHIFT_QP_FALLBACK;
+			return sqp->path == SHIFT_PATH_HOME ? SHIFT_QP_RETURNED :
+							      SHIFT_QP_FALLBACK;
 		return sqp->reason ? SHIFT_QP_UNPROTECTED : SHIFT_QP_DEFAULT;
 	case SHIFT_ST_DRAIN:
 		return SHIFT_QP_WAIT_SIGNALED;

@@ -44,8 +44,6 @@ int shift_rxe_mark(const void *slot, u32 slot_size, struct shift_rxe_mark *m);
  * has changed in it is undone.  @nothing: as a WRITE of no bytes, which completes in
  * its turn and does nothing; -EOPNOTSUPP where that would show.
  */
-int shift_rxe_renew(void *slot, u32 slot_size, bool nothing);
-void shift_rxe_renew_recv(void *slot, u32 slot_size);
 
 /*
  * Rewind of an rxe send queue from a copy of its ring, taken after the

@@ -1,11 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0
-"""There and back: moves by an operator, and second failures.
+"""There and back: moves by an operator, and second failures."""
 
-The module does them only if told so (parameter "moves"), as they are not fit for use
-yet: SHIFT_MOVES=1 in the environment adds their tests.
-"""
-
-import os
 from functools import partial
 
 import shift
@@ -15,11 +10,6 @@ from two.failover import pull, shape, start, survives
 from two.moved import MIXED
 
 BIDIR = [*MIXED, "--bidir", "--signal-every", 4]
-
-# A READ that is asked for again keeps executed SENDs behind it from going home
-# without a drain: see Documentation/status.md.
-NO_READ = ["--ops", "write,write_imm,send,send_imm", "--mix", "--size", "0-9000",
-           "--bidir", "--signal-every", 4, "--progress", 50, "--depth", 16]
 
 # What moves, by name: options, QPs, kernels.
 KINDS = {
@@ -32,12 +22,6 @@ KINDS = {
     "ibv_start_poll": ([*MIXED, "--bidir", "--poll", "start"], 2, FULL),
     "64 KiB": (shape(65536, 2), 2, FULL),
 }
-
-
-def allow(bed):
-    """Let the module move QPs."""
-    for node in bed.nodes[:2]:
-        node.must("echo 1 > /sys/module/rdma_shift/parameters/moves")
 
 
 def telling(verify, wait):
@@ -62,7 +46,7 @@ def home(bed, verify):
 
     def arrived():
         rows = [row for node in bed.nodes[:2] for row in shift.qps(node)]
-        if len(rows) == 2 * qps and all(row["state"] == "default" for row in rows):
+        if len(rows) == 2 * qps and all(row["state"] == "returned" for row in rows):
             return True
         # What was refused, or called off, is asked for again.
         shift.ctl(client, "pair", "undrain", "rxe0")
@@ -72,7 +56,6 @@ def home(bed, verify):
 
 def there_and_back(options, qps, bed):
     """A healthy pair is drained and taken back, three times, under traffic."""
-    allow(bed)
     client = bed.nodes[0]
     verify = start(bed, *options, qps=qps)
     counters = shift.Counters(bed)
@@ -86,13 +69,12 @@ def there_and_back(options, qps, bed):
         verify.more(2)
     verify.finish()
     counters.moved("returns", 3 * qps)
-    counters.moved("switches", 3 * qps)
+    counters.moved("switches", 6 * qps)
     counters.still("failed", "illegal", "msg_bad")
 
 
 def plugged(options, qps, side, bed):
     """After a pulled cable is in again: home, and a second pull."""
-    allow(bed)
     verify = start(bed, *options, qps=qps)
     survives(bed, verify, side, qps, finish=False)
     counters = shift.Counters(bed)
@@ -117,39 +99,22 @@ def survives_again(bed, verify, side, qps):
 
 def second(options, qps, side, bed):
     """The backup's cable goes while the default's is in again: back at once."""
-    allow(bed)
     verify = start(bed, *options, qps=qps)
     survives(bed, verify, side, qps, finish=False)
     counters = shift.Counters(bed)
     bed.plug_all()
     shift.wait_session(bed, 2)
     bed.nodes[0 if side == "local" else 1].link(1, False)
-    everywhere(bed, verify, "default")
+    everywhere(bed, verify, "returned")
     verify.more(3)
     verify.finish()
     counters.moved("returns", qps)
     counters.still("failed", "illegal", "msg_bad")
 
 
-@test("home", "moves are refused unless allowed")
-def refused(bed):
-    """The commands are known, and say why not."""
-    client = bed.nodes[0]
-    for node in bed.nodes[:2]:
-        node.must("echo 0 > /sys/module/rdma_shift/parameters/moves")
-    verify = start(bed, *shape(4096, 2), qps=2)
-    for words in (("pair", "drain", "rxe0"), ("pair", "undrain", "rxe0"),
-                  ("link", "switch", "1"), ("qp", "move", "rxe0", "17", "backup")):
-        shift.refused(client, *words, says="moves are off")
-    verify.go()
-    verify.more(2)
-    everywhere(bed, verify, "default")
-    verify.finish()
-
-
+@test("home", "an idle application", MAIN)
 def idle(bed):
     """An application that polls nothing has no part in it."""
-    allow(bed)
     verify = start(bed, *shape(4096, 2), qps=2)
     counters = shift.Counters(bed)
     shift.must(bed.nodes[0], "pair", "drain", "rxe0")
@@ -162,9 +127,9 @@ def idle(bed):
     counters.still("failed", "illegal", "msg_bad")
 
 
+@test("home", "link switch, qp move")
 def by_link(bed):
     """Away from one link, and one QP back."""
-    allow(bed)
     client = bed.nodes[0]
     verify = start(bed, *shape(4096, 2), qps=2)
     verify.go()
@@ -178,7 +143,7 @@ def by_link(bed):
     qpn = shift.qps(client)[0]["qpn"]
     shift.must(client, "qp", "move", "rxe0", str(qpn), "default")
     wait_for("one QP is home", lambda: sorted(
-        row["state"] for row in shift.qps(client)) == ["default", "fallback"], 60)
+        row["state"] for row in shift.qps(client)) == ["fallback", "returned"], 60)
     verify.more(2)
     home(bed, verify)
     verify.more(2)
@@ -187,10 +152,6 @@ def by_link(bed):
 
 def register():
     """Those on every kernel first."""
-    if not os.environ.get("SHIFT_MOVES"):
-        return
-    add("home", "an idle application", idle)
-    add("home", "link switch, qp move", by_link)
     for name, (options, qps, kernels) in KINDS.items():
         add("home", f"drain and undrain: {name}",
             partial(there_and_back, options, qps), kernels)
@@ -198,7 +159,7 @@ def register():
         add("home", f"{side} cable, plugged again, pulled again",
             partial(plugged, BIDIR, 2, side), MAIN if side == "local" else FULL)
         add("home", f"{side} cable, then the backup's",
-            partial(second, NO_READ, 2, side), MAIN if side == "local" else FULL)
+            partial(second, BIDIR, 2, side), MAIN if side == "local" else FULL)
 
 
 register()

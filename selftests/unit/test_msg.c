@@ -56,6 +56,7 @@ static void any_message(struct rnd *r, u8 type)
 		msg.progress.path = (u8)rnd_below(r, SHIFT_MSG_PATHS);
 		msg.progress.expected_psn = rnd_below(r, 1u << 24);
 		msg.progress.arm_epoch = rnd32(r);
+		msg.progress.qpn = rnd_below(r, 1u << 24);
 		msg.progress.executed = rnd64(r);
 		break;
 	case SHIFT_MSG_RESOLVE:

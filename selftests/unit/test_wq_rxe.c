@@ -255,64 +255,12 @@ static void receives(struct ktap *t)
 	}
 }
 
-/* a slot that goes back into the ring is as it was posted */
-static void renewed(struct ktap *t)
-{
-	struct rxe_recv_wqe recv;
-
-	plain(SHIFT_WR_RDMA_WRITE, SHIFT_WR_SIGNALED | SHIFT_WR_INLINE);
-	one.wqe.wr.wr.rdma.remote_addr = 0x5000;
-	one.wqe.dma.length = 3;
-	memcpy(one.bytes + DATA, "abc", 3);
-	one.wqe.status = FLUSH;
-	one.wqe.state = ERROR;
-	one.wqe.iova = 0x5002;
-	one.wqe.first_psn = 7;
-	one.wqe.last_psn = 9;
-	one.wqe.has_rd_atomic = 1;
-	one.wqe.dma.resid = 1;
-	one.wqe.dma.sge_offset = 2;
-	EXPECT_EQ(t, shift_rxe_renew(&one, sizeof(one), false), 0);
-	EXPECT(t, one.wqe.status == 0 && one.wqe.state == POSTED && one.wqe.iova == 0x5000);
-	EXPECT(t, one.wqe.first_psn == UNSENT && !one.wqe.has_rd_atomic);
-	EXPECT(t, one.wqe.dma.resid == 3 && !one.wqe.dma.sge_offset);
-	EXPECT(t, !memcmp(one.bytes + DATA, "abc", 3));
-	EXPECT_EQ(t, decode(), 0);
-	EXPECT(t, wr.length == 3 && wr.wr_id == 0x1234567890ull);
-
-	/* executed: its completion only */
-	EXPECT_EQ(t, shift_rxe_renew(&one, sizeof(one), true), 0);
-	EXPECT_EQ(t, decode(), 0);
-	EXPECT(t, wr.opcode == SHIFT_WR_RDMA_WRITE && !wr.length && !wr.num_sge);
-	EXPECT(t, wr.flags == SHIFT_WR_SIGNALED && wr.wr_id == 0x1234567890ull);
-	plain(SHIFT_WR_SEND, SHIFT_WR_SIGNALED);
-	EXPECT_EQ(t, shift_rxe_renew(&one, sizeof(one), true), -EOPNOTSUPP);
-	EXPECT_EQ(t, one.wqe.wr.opcode, SHIFT_WR_SEND);
-	EXPECT_EQ(t, shift_rxe_renew(&one, sizeof(one.wqe) - 1, false), -EINVAL);
-
-	plain(SHIFT_WR_ATOMIC_CMP_AND_SWP, 0);
-	one.wqe.wr.wr.atomic.remote_addr = 0x600;
-	EXPECT_EQ(t, shift_rxe_renew(&one, sizeof(one), false), 0);
-	EXPECT_EQ(t, one.wqe.iova, 0x600);
-
-	memset(&recv, 0, sizeof(recv));
-	recv.wr_id = 5;
-	recv.dma.length = 100;
-	recv.dma.resid = 1;
-	recv.dma.cur_sge = 1;
-	recv.dma.sge_offset = 4;
-	shift_rxe_renew_recv(&recv, sizeof(recv));
-	EXPECT(t, recv.wr_id == 5 && recv.dma.resid == 100 && !recv.dma.cur_sge &&
-		  !recv.dma.sge_offset);
-}
-
 static const struct ktap_case cases[] = {
 	KTAP_CASE(decode_each_operation),
 	KTAP_CASE(decode_refusals),
 	KTAP_CASE(decode_anything),
 	KTAP_CASE(marks),
 	KTAP_CASE(receives),
-	KTAP_CASE(renewed),
 };
 
 KTAP_SUITE(wq_rxe, cases);

@@ -61,7 +61,7 @@ enum shift_attr {
 	SHIFT_A_REASON,		/* u32: enum shift_reason; present if unprotected */
 	SHIFT_A_REASON_TEXT,	/* string */
 	SHIFT_A_EPOCH,		/* u32: of the last switch */
-	SHIFT_A_PATH,		/* u32: 0 default, 1.. backups */
+	SHIFT_A_PATH,		/* u32: 0 default, 1 backup, 2 default again */
 	SHIFT_A_CAUSE,		/* u32: enum shift_cause */
 	SHIFT_A_QP_EVENT,	/* u32: enum shift_qp_event */
 	SHIFT_A_TIME_NS,	/* u64: CLOCK_REALTIME of the event */
@@ -109,6 +109,7 @@ enum shift_qp_state {
 	SHIFT_QP_WAIT_SIGNALED,
 	SHIFT_QP_WAIT_SINKED,
 	SHIFT_QP_FAILED,
+	SHIFT_QP_RETURNED,	/* on its own NIC again, by a QP of the kernel's */
 };
 
 /* Why a QP is not protected.  Append only. */

@@ -1,0 +1,143 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * Changes of path that somebody wants: an operator who takes a NIC out of use, or
+ * failback to one that is good again.  They are switches like any other, but both paths
+ * work, so both ends let what is under way finish first: see Documentation/protocol.md.
+ */
+#include <linux/delay.h>
+#include <linux/ktime.h>
+#include <linux/slab.h>
+#include "shift.h"
+
+#define SETTLE_US	50000	/* for work under way to finish, scaled */
+
+static bool default_still(struct shift_qp *sqp, struct ib_qp_attr *attr)
+{
+	u32 psn = attr->rq_psn;
+
+	return !shift_fence_query(sqp, attr) && psn == attr->rq_psn &&
+	       shift_ring_consumer(&sqp->sq) == shift_ring_producer(&sqp->sq);
+}
+
+/* Nothing tells when the default QP has nothing to do: look a few times. */
+static void settle_default(struct shift_qp *sqp, u64 end)
+{
+	struct ib_qp_attr *attr = kzalloc(sizeof(*attr), GFP_NOIO);
+	u32 still = 0;
+
+	if (!attr)
+		return;
+	shift_fence_hold(sqp);
+	if (!shift_fence_query(sqp, attr)) {
+		while (still < 3 && attr->qp_state != IB_QPS_ERR && ktime_get_ns() < end) {
+			usleep_range(100, 200);
+			still = default_still(sqp, attr) ? still + 1 : 0;
+		}
+	}
+	kfree(attr);
+}
+
+/**
+ * shift_move_settle - post nothing new and let what is under way finish
+ * @sqp: the QP, locked, on a path that works.
+ *
+ * Atomics get their answers, no READ is asked twice.  And rxe does not survive a RESET
+ * in the middle of a packet, as it processes packets beside its tasks; so both ends do
+ * this before either is fenced.  What does not finish in time is left to the fence.
+ * It changes nothing: called off, the QP goes on.
+ *
+ * Context: process context; sleeps.
+ */
+void shift_move_settle(struct shift_qp *sqp)
+{
+	u64 end = ktime_get_ns() + (u64)SETTLE_US * NSEC_PER_USEC *
+		  max(READ_ONCE(shift_deadline_scale), 1u);
+
+	if (sqp->path) {
+		shift_standby_hold(sqp, true);
+		while (shift_standby_busy(sqp) && ktime_get_ns() < end)
+			usleep_range(100, 200);
+	} else if (sqp->registered && !test_bit(SHIFT_QP_FENCED, &sqp->flags)) {
+		settle_default(sqp, end);
+	}
+}
+
+static bool backup_wanted(const struct shift_qp *sqp)
+{
+	return sqp->move_to == SHIFT_PATH_BACKUP;
+}
+
+/* Is there a link to where it shall go, and a port? */
+static bool target_works(const struct shift_qp *sqp)
+{
+	struct shift_link *link = sqp->link[backup_wanted(sqp)];
+
+	return link && shift_link_state(link) == SHIFT_LINK_UP &&
+	       (backup_wanted(sqp) || !READ_ONCE(sqp->sdev->port_down));
+}
+
+/**
+ * shift_move_run - the QP is wanted on sqp->move_to
+ * @sqp: the QP, locked.
+ *
+ * Nothing happens to one that is there, is on its way anywhere, or cannot be moved:
+ * that is not worth an error.
+ */
+void shift_move_run(struct shift_qp *sqp)
+{
+	if (sqp->state != SHIFT_ST_RUN ||
+	    (sqp->path == SHIFT_PATH_BACKUP) == backup_wanted(sqp) ||
+	    !target_works(sqp) || !shift_switch_healthy(sqp) ||
+	    (!sqp->path && shift_fence_supported(sqp)))
+		return;
+	sqp->cause = SHIFT_CAUSE_OPERATOR;
+	shift_switch_event(sqp, SHIFT_EV_FAULT, NULL);
+	if (sqp->state == SHIFT_ST_RUN)
+		sqp->cause = SHIFT_CAUSE_NONE;	/* no path to ask */
+}
+
+struct ask {
+	struct shift_dev *sdev;
+	u32 link_id, qpn;
+	u8 to;
+	unsigned int told;
+};
+
+static int ask_one(struct shift_qp *sqp, void *arg)
+{
+	struct ask *ask = arg;
+	const struct shift_link *link = shift_switch_link(sqp, sqp->path);
+
+	if (sqp->state != SHIFT_ST_RUN || (ask->qpn && sqp->qpn != ask->qpn))
+		return 0;
+	if (ask->sdev ? sqp->sdev != ask->sdev : !link || shift_link_id(link) != ask->link_id)
+		return 0;
+	if (ask->sdev)
+		sqp->move_to = ask->to;
+	else
+		sqp->move_to = sqp->path == SHIFT_PATH_BACKUP ? SHIFT_PATH_DEFAULT :
+								SHIFT_PATH_BACKUP;
+	ask->told++;
+	shift_switch_kick(sqp, SHIFT_QP_MOVE);
+	return 0;
+}
+
+/**
+ * shift_move_ask - tell QPs to move
+ * @sdev: those of this device go to @to; or NULL:
+ * @link_id: those that use this link leave it.
+ * @qpn: only this one; 0: all.
+ * @to: SHIFT_PATH_DEFAULT (their own device) or SHIFT_PATH_BACKUP.
+ *
+ * Context: process context, no QP's lock held.
+ * Return: how many were told; those that are there already are among them.
+ */
+unsigned int shift_move_ask(struct shift_dev *sdev, u32 link_id, u32 qpn, u8 to)
+{
+	struct ask ask = {
+		.sdev = sdev, .link_id = link_id, .qpn = qpn, .to = to,
+	};
+
+	shift_qp_walk(ask_one, &ask);
+	return ask.told;
+}

@@ -1,0 +1,418 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * Kernel-owned QPs: they carry an application's QP that has left its own one, and work
+ * while the application sleeps.
+ *
+ *	spare	in RESET, never connected: one for the path that may be needed next
+ *	active	connected for one switch; later stopped
+ *	retired	stopped for good, to be destroyed when there is time
+ *
+ * Each is connected once in its life: no packet, timer or completion of an earlier
+ * one can be taken for its own, and drivers need not be good at using a QP again
+ * (rxe is not: what its completer and responder had begun survives a RESET).
+ */
+#define pr_fmt(fmt) KBUILD_MODNAME ": " fmt
+
+#include <linux/hash.h>
+#include <linux/irq_poll.h>
+#include <linux/slab.h>
+#include <rdma/ib_cache.h>
+#include <rdma/rdma_cm.h>
+#include "standby.h"
+
+#define INIT_MASK	(IB_QP_STATE | IB_QP_PKEY_INDEX | IB_QP_PORT | IB_QP_ACCESS_FLAGS)
+#define RTR_MASK	(IB_QP_STATE | IB_QP_AV | IB_QP_PATH_MTU | IB_QP_DEST_QPN | \
+			 IB_QP_RQ_PSN | IB_QP_MAX_DEST_RD_ATOMIC | IB_QP_MIN_RNR_TIMER)
+#define RTS_MASK	(IB_QP_STATE | IB_QP_TIMEOUT | IB_QP_RETRY_CNT | IB_QP_RNR_RETRY | \
+			 IB_QP_SQ_PSN | IB_QP_MAX_QP_RD_ATOMIC)
+
+/**
+ * shift_start_psn - first PSN of a sender on a path armed for @epoch
+ * @cookie: the sender's.
+ * @epoch: the switch.
+ *
+ * Both sides can tell it, so that a responder is ready before it says so; each
+ * epoch is 2^16 further on, so that packets of an older one look like
+ * duplicates.
+ */
+u32 shift_start_psn(u64 cookie, u32 epoch)
+{
+	return shift_psn_add(hash_64(cookie, 24), (epoch & 0xff) << 16);
+}
+
+/* The QP that the peer's is to be connected to on @path; 0: there is none. */
+u32 shift_standby_qpn(const struct shift_qp *sqp, u8 path)
+{
+	const struct shift_standby *b = path < SHIFT_PATHS ? sqp->spare[path] : NULL;
+
+	return b ? b->qp->qp_num : 0;
+}
+
+static void standby_event(struct ib_event *event, void *context)
+{
+	/* errors show in the completions */
+}
+
+static struct shift_standby *standby_make(struct shift_qp *sqp, struct ib_pd *pd)
+{
+	struct ib_device *ibdev = pd->device;
+	struct ib_qp_init_attr init = {
+		.event_handler = standby_event,
+		.qp_type = IB_QPT_RC,
+		.sq_sig_type = IB_SIGNAL_REQ_WR,
+		.cap = {
+			.max_send_wr = min_t(u32, sqp->sq.slots, ibdev->attrs.max_qp_wr),
+			.max_recv_wr = clamp_t(u32, sqp->recvs.slots, 1,
+					       ibdev->attrs.max_qp_wr),
+			.max_send_sge = clamp_t(u32, sqp->attr.cap.max_send_sge, 1,
+						ibdev->attrs.max_send_sge),
+			.max_recv_sge = clamp_t(u32, sqp->attr.cap.max_recv_sge, 1,
+						ibdev->attrs.max_recv_sge),
+			.max_inline_data = sqp->attr.cap.max_inline_data,
+		},
+	};
+	struct shift_standby *b;
+
+	b = kvzalloc(sizeof(*b), GFP_KERNEL);
+	if (!b)
+		return NULL;
+	b->sqp = sqp;
+	b->cqe.done = shift_standby_done;
+	b->recv_cqe.done = shift_standby_recv_done;
+	b->depth = init.cap.max_send_wr;
+	b->recv_depth = init.cap.max_recv_wr;
+	b->cq = ib_alloc_cq(ibdev, b, b->depth + b->recv_depth + 1, 0, IB_POLL_SOFTIRQ);
+	if (IS_ERR(b->cq))
+		goto err_free;
+	init.send_cq = b->cq;
+	init.recv_cq = b->cq;
+	b->qp = ib_create_qp(pd, &init);
+	if (IS_ERR(b->qp))
+		goto err_cq;
+	return b;
+
+err_cq:
+	ib_free_cq(b->cq);
+err_free:
+	kvfree(b);
+	return NULL;
+}
+
+/*
+ * Where the keys of a path are valid: on the default device in the application's own
+ * PD, which cannot go while its QP is there.
+ */
+static struct ib_pd *path_pd(struct shift_qp *sqp, u8 path)
+{
+	struct shift_dev *sdev = sqp->sdev;
+
+	if (path == SHIFT_PATH_HOME)
+		return sqp->qp && sdev->ibdev && sqp->spd ? sqp->spd->pd : NULL;
+	return sdev->backup && sdev->backup->ibdev ? shift_pd_mirror(sqp->spd) : NULL;
+}
+
+/**
+ * shift_standby_prepare - have a spare QP on a path
+ * @sqp: the QP, locked.
+ * @path: SHIFT_PATH_BACKUP or SHIFT_PATH_HOME.
+ *
+ * Context: process context; may sleep on the device.
+ * Return: 0, also if it is there already; -ENODEV, -ENOMEM.
+ */
+int shift_standby_prepare(struct shift_qp *sqp, u8 path)
+{
+	struct ib_pd *pd;
+
+	lockdep_assert_held(&sqp->lock);
+	if (!path || path >= SHIFT_PATHS)
+		return -ENODEV;
+	if (sqp->spare[path])
+		return 0;
+	down_read(&sqp->sdev->mirror_sem);
+	pd = path_pd(sqp, path);
+	if (pd)
+		sqp->spare[path] = standby_make(sqp, pd);
+	up_read(&sqp->sdev->mirror_sem);
+	if (!sqp->spare[path])
+		return pd ? -ENOMEM : -ENODEV;
+	sqp->spare[path]->path = path;
+	return 0;
+}
+
+/**
+ * shift_qp_quiet - RESET a QP of our own that is to be destroyed
+ * @qp: not posted to any more.
+ *
+ * rxe queues a packet that it has let pass just before the RESET and processes it
+ * never: on 6.12 the destruction then waits for it, for 50 s.  Receiving runs under
+ * RCU, so a RESET after a grace period drops it.  And rxe of 6.1 does not survive the
+ * destruction of a QP at work.
+ *
+ * Context: process context; sleeps.
+ */
+void shift_qp_quiet(struct ib_qp *qp)
+{
+	struct ib_qp_attr attr = { .qp_state = IB_QPS_RESET };
+
+	ib_modify_qp(qp, &attr, IB_QP_STATE);
+	synchronize_rcu_expedited();
+	ib_modify_qp(qp, &attr, IB_QP_STATE);
+}
+
+static void standby_free(struct shift_standby *b)
+{
+	if (!b)
+		return;
+	shift_qp_quiet(b->qp);
+	ib_destroy_qp(b->qp);
+	ib_free_cq(b->cq);
+	kvfree(b);
+}
+
+static void free_retired(struct shift_qp *sqp)
+{
+	struct shift_standby *b, *next;
+
+	list_for_each_entry_safe(b, next, &sqp->retired, list) {
+		list_del(&b->list);
+		standby_free(b);
+	}
+}
+
+/**
+ * shift_standby_tidy - after a switch: destroy what is over, prepare the next
+ * @sqp: the QP, locked, in RUN.
+ *
+ * Without a spare a later switch makes one, if it can.
+ */
+void shift_standby_tidy(struct shift_qp *sqp)
+{
+	free_retired(sqp);
+	if (sqp->path)
+		shift_standby_prepare(sqp, sqp->path == SHIFT_PATH_BACKUP ?
+					   SHIFT_PATH_HOME : SHIFT_PATH_BACKUP);
+}
+
+/* The active one makes room; it was stopped.  Nothing finds it any more. */
+static void retire(struct shift_qp *sqp, struct shift_standby *next)
+{
+	struct shift_standby *b = sqp->active;
+
+	spin_lock_bh(&sqp->ledger_lock);
+	sqp->active = next;
+	spin_unlock_bh(&sqp->ledger_lock);
+	if (b)
+		list_add_tail(&b->list, &sqp->retired);
+}
+
+/* Process context; sqp->lock.  No completion handler runs after this. */
+void shift_standby_destroy(struct shift_qp *sqp)
+{
+	int i;
+
+	shift_standby_stop(sqp);
+	retire(sqp, NULL);
+	free_retired(sqp);
+	for (i = 0; i < SHIFT_PATHS; i++) {
+		standby_free(sqp->spare[i]);
+		sqp->spare[i] = NULL;
+	}
+}
+
+/* Nothing more is posted: a QP in RESET refuses, which would look like an error. */
+static void standby_hush(struct shift_standby *b)
+{
+	spin_lock_bh(&b->sqp->ledger_lock);
+	b->live = false;
+	b->open = false;
+	spin_unlock_bh(&b->sqp->ledger_lock);
+}
+
+/* From here on completions are of the past. */
+static void standby_disarm(struct shift_standby *b)
+{
+	spin_lock_bh(&b->sqp->ledger_lock);
+	b->armed = false;
+	b->inflight = 0;
+	spin_unlock_bh(&b->sqp->ledger_lock);
+}
+
+/* Not one packet more, and what was not taken in by a fence is lost; sqp->lock. */
+void shift_standby_stop(struct shift_qp *sqp)
+{
+	struct ib_qp_attr attr = { .qp_state = IB_QPS_RESET };
+	struct shift_standby *b = sqp->active;
+
+	if (!b)
+		return;
+	standby_hush(b);
+	ib_modify_qp(b->qp, &attr, IB_QP_STATE);
+	standby_disarm(b);
+}
+
+/*
+ * What the CQ holds was executed before the RESET, and the peer counts on it: its
+ * handler is taken off the CQ, the rest handled here.
+ */
+static void drain_cq(struct ib_cq *cq)
+{
+	struct ib_wc wc[4];
+	int i, n;
+
+	irq_poll_disable(&cq->iop);
+	do {
+		n = ib_poll_cq(cq, ARRAY_SIZE(wc), wc);
+		for (i = 0; i < n; i++)
+			wc[i].wr_cqe->done(cq, &wc[i]);
+	} while (n > 0);
+	irq_poll_enable(&cq->iop);
+	if (ib_req_notify_cq(cq, IB_CQ_NEXT_COMP | IB_CQ_REPORT_MISSED_EVENTS) > 0)
+		irq_poll_sched(&cq->iop);
+}
+
+/**
+ * shift_standby_fence - stop the active QP and take in what it has done
+ * @sqp: the QP, locked.
+ *
+ * Context: process context; sleeps.
+ * Return: 0, also if it was stopped already; a negative errno of the device.
+ */
+int shift_standby_fence(struct shift_qp *sqp)
+{
+	struct shift_standby *b = sqp->active;
+	struct ib_qp_init_attr init = {};
+	struct ib_qp_attr *attr;
+	int err;
+
+	if (!b || !b->armed)
+		return 0;
+	attr = kzalloc(sizeof(*attr), GFP_NOIO);
+	if (!attr)
+		return -ENOMEM;
+	standby_hush(b);
+	attr->qp_state = IB_QPS_RESET;
+	err = ib_modify_qp(b->qp, attr, IB_QP_STATE);
+	if (!err) {
+		drain_cq(b->cq);
+		err = ib_query_qp(b->qp, attr, IB_QP_RQ_PSN, &init);
+	}
+	if (!err)
+		shift_fence_heard(sqp, b->path, attr->rq_psn & SHIFT_PSN_MASK);
+	kfree(attr);
+	standby_disarm(b);
+	return err;
+}
+
+/* Both sides are ready: from now on doorbells post; sqp->lock. */
+void shift_standby_open(struct shift_qp *sqp)
+{
+	struct shift_standby *b = sqp->active;
+
+	if (!b)
+		return;
+	spin_lock_bh(&sqp->ledger_lock);
+	b->open = b->armed;
+	sqp->sent = (struct shift_life) {
+		.path = b->path, .epoch = sqp->epoch,
+		.psn = shift_start_psn(sqp->cookie, sqp->epoch),
+	};
+	sqp->sent_any = true;
+	spin_unlock_bh(&sqp->ledger_lock);
+}
+
+/* The device of a standby, and both ends' addresses on its path. */
+static int to_rtr(struct shift_qp *sqp, struct shift_standby *b, u32 qpn, u32 epoch,
+		  struct ib_qp_attr *attr)
+{
+	bool home = b->path == SHIFT_PATH_HOME;
+	union ib_gid remote = home ? sqp->dgid : sqp->backup_dgid;
+	struct ib_device *ibdev = b->qp->device;
+	const struct ib_gid_attr *gid;
+	int err;
+
+	/* by value: indices change when a port goes down and up */
+	gid = rdma_find_gid(ibdev, home ? &sqp->sgid : &sqp->backup_sgid,
+			    IB_GID_TYPE_ROCE_UDP_ENCAP, NULL);
+	if (IS_ERR(gid))
+		return PTR_ERR(gid);
+	memset(attr, 0, sizeof(*attr));
+	attr->qp_state = IB_QPS_RTR;
+	attr->path_mtu = sqp->app.path_mtu;
+	attr->dest_qp_num = qpn;
+	attr->rq_psn = shift_start_psn(sqp->peer_cookie, epoch);
+	attr->max_dest_rd_atomic = sqp->app.max_dest_rd_atomic;
+	attr->min_rnr_timer = sqp->app.min_rnr_timer;
+	attr->ah_attr.type = rdma_ah_find_type(ibdev, 1);
+	rdma_ah_set_port_num(&attr->ah_attr, 1);
+	rdma_ah_set_sl(&attr->ah_attr, sqp->app.ah_attr.sl);
+	rdma_move_grh_sgid_attr(&attr->ah_attr, &remote, 0,
+				max_t(u8, sqp->app.ah_attr.grh.hop_limit, 64),
+				sqp->app.ah_attr.grh.traffic_class, gid);
+	err = ib_modify_qp(b->qp, attr, RTR_MASK);
+	rdma_destroy_ah_attr(&attr->ah_attr);
+	return err;
+}
+
+static int to_rts(struct shift_qp *sqp, struct shift_standby *b, u32 epoch,
+		  struct ib_qp_attr *attr)
+{
+	memset(attr, 0, sizeof(*attr));
+	attr->qp_state = IB_QPS_RTS;
+	attr->timeout = sqp->app.timeout;
+	attr->retry_cnt = sqp->app.retry_cnt;
+	attr->rnr_retry = 7;	/* without end: the peer's receives are being moved too */
+	attr->sq_psn = shift_start_psn(sqp->cookie, epoch);
+	attr->max_rd_atomic = sqp->app.max_rd_atomic;
+	return ib_modify_qp(b->qp, attr, RTS_MASK);
+}
+
+/**
+ * shift_standby_arm - connect the spare QP of a path to the peer's for @epoch
+ * @sqp: the QP, locked; the active one was stopped.
+ * @path: where.
+ * @epoch: the switch that was agreed on.
+ * @qpn: the peer's QP there.
+ *
+ * Return: 0 or a negative errno; then nothing is active.
+ */
+int shift_standby_arm(struct shift_qp *sqp, u8 path, u32 epoch, u32 qpn)
+{
+	struct shift_standby *b;
+	struct ib_qp_attr *attr;
+	int err;
+
+	err = shift_standby_prepare(sqp, path);
+	if (err)
+		return err;
+	attr = kzalloc(sizeof(*attr), GFP_NOIO);
+	if (!attr)
+		return -ENOMEM;
+	b = sqp->spare[path];
+	sqp->spare[path] = NULL;
+	attr->qp_state = IB_QPS_INIT;
+	attr->port_num = 1;
+	attr->qp_access_flags = sqp->app.qp_access_flags;
+	err = ib_modify_qp(b->qp, attr, INIT_MASK);
+	if (!err)
+		err = to_rtr(sqp, b, qpn, epoch, attr);
+	if (!err)
+		err = to_rts(sqp, b, epoch, attr);
+	kfree(attr);
+	if (err) {
+		pr_warn_ratelimited("%s qp %u: cannot be connected on path %u (%d)\n",
+				    sqp->sdev->name, sqp->qpn, path, err);
+		list_add_tail(&b->list, &sqp->retired);
+		retire(sqp, NULL);
+		return err;
+	}
+	sqp->armed[path] = (struct shift_life) {
+		.path = path, .epoch = epoch, .psn = shift_start_psn(sqp->peer_cookie, epoch),
+	};
+	retire(sqp, b);
+	spin_lock_bh(&sqp->ledger_lock);
+	b->next_done = sqp->ledger.tail;
+	b->armed = true;
+	b->live = true;
+	spin_unlock_bh(&sqp->ledger_lock);
+	return 0;
+}

@@ -1,0 +1,52 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/* Inside of a kernel-owned QP: for standby.c (its life) and standby_post.c. */
+#ifndef SHIFT_STANDBY_H
+#define SHIFT_STANDBY_H
+
+#include <rdma/ib_verbs.h>
+#include "shift.h"
+#include "wr.h"
+
+/**
+ * struct shift_standby - a kernel-owned QP that carries an application's QP
+ * @sqp: whose it is; outlives this.
+ * @list: in sqp->retired.
+ * @path: where; not 0.
+ * @qp: the QP.
+ * @cq: its CQ, of its own.
+ * @cqe: handler of every send completion.
+ * @recv_cqe: handler of every receive completion.
+ * @depth: send WRs that may be outstanding.
+ * @recv_depth: receive WRs that may be.
+ * @inflight: WRs that are; ledger_lock.
+ * @next_done: ledger sequence of the next completion; ledger_lock.
+ * @armed: its completions count; ledger_lock.
+ * @live: at RTS: receives may be posted; ledger_lock.
+ * @open: work may be posted: both sides are ready; ledger_lock.
+ * @held: but not now, a move waits for what is under way; ledger_lock.
+ * @recv_failed: a receive got an error of its own: the application's.
+ * @error: first error status.
+ * @wr: scratch for posting; ledger_lock.
+ * @sge: the same.
+ */
+struct shift_standby {
+	struct shift_qp *sqp;
+	struct list_head list;
+	u8 path;
+	struct ib_qp *qp;
+	struct ib_cq *cq;
+	struct ib_cqe cqe, recv_cqe;
+	u32 depth, recv_depth;
+	u32 inflight;
+	u64 next_done;
+	bool armed, live, open, held, recv_failed;
+	u32 error;
+	struct shift_wr wr;
+	struct ib_sge sge[SHIFT_WR_MAX_SGE];
+};
+
+/* standby_post.c: handlers of completions; softirq, or the fence */
+void shift_standby_done(struct ib_cq *cq, struct ib_wc *wc);
+void shift_standby_recv_done(struct ib_cq *cq, struct ib_wc *wc);
+
+#endif /* SHIFT_STANDBY_H */
