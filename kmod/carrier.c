@@ -305,12 +305,14 @@ static void shift_carrier_send_done(struct ib_cq *cq, struct ib_wc *wc)
 	struct shift_carrier *c = buf->item.carrier;
 	unsigned long flags;
 
-	if (wc->status != IB_WC_SUCCESS)
-		shift_carrier_fail(c, ib_wc_status_msg(wc->status), wc->status);
-
 	spin_lock_irqsave(&c->link->lock, flags);
+	if (wc->status != IB_WC_SUCCESS) {
+		c->silent |= wc->status == IB_WC_RETRY_EXC_ERR && !c->closing;
+		shift_carrier_retire(c, ib_wc_status_msg(wc->status), wc->status);
+	}
 	list_add_tail(&buf->item.entry, &c->free);
 	c->sending--;
+	c->since = jiffies;
 	if (c->open && !c->closing)
 		shift_carrier_flush(c);
 	spin_unlock_irqrestore(&c->link->lock, flags);
@@ -380,7 +382,8 @@ static int shift_carrier_flush(struct shift_carrier *c)
 		shift_carrier_retire(c, "post", err);
 		return -ENOTCONN;
 	}
-	c->sending++;
+	if (!c->sending++)
+		c->since = jiffies;
 	return 0;
 }
 

@@ -74,6 +74,8 @@ void shift_link_uninit(void);
 /* Implemented by the switch (qp_msg.c); process context, no lock of links held. */
 void shift_link_received(struct shift_link *link, const struct shift_msg *m);
 void shift_link_changed(struct shift_link *link, enum shift_link_state state);
+/* it went down as the path loses everything */
+void shift_link_silent(struct shift_link *link);
 /* the peer came back with another boot id or module incarnation */
 void shift_link_peer_restarted(struct shift_link *link);
 

@@ -56,6 +56,8 @@ struct shift_link_buf {
  * @status: see @why.
  * @open: send buffer in which messages are gathered, not posted yet.
  * @sending: sends under way.
+ * @since: jiffies; since then the oldest of them waits for its acknowledgement.
+ * @silent: retired as nothing was acknowledged for too long.
  * @early: received before the HELLO was seen, without references.
  */
 struct shift_carrier {
@@ -78,6 +80,8 @@ struct shift_carrier {
 	struct list_head free;		/* send buffers */
 	struct shift_link_buf *open;
 	unsigned int sending;
+	unsigned long since;
+	bool silent;
 	void *rx_data, *tx_data;
 	u64 rx_dma, tx_dma;
 	bool rx_mapped, tx_mapped;

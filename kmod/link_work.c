@@ -13,9 +13,13 @@
 #define SHIFT_LINK_RETRY_MIN	100	/* ms */
 #define SHIFT_LINK_RETRY_MAX	5000
 
-static unsigned int heartbeat_ms = 1000;
+static unsigned int heartbeat_ms = 250;
 module_param(heartbeat_ms, uint, 0644);
-MODULE_PARM_DESC(heartbeat_ms, "ms between heartbeats of a link, 0: none");
+MODULE_PARM_DESC(heartbeat_ms, "ms between heartbeats of a link that QPs use, 0: none");
+
+static unsigned int silent_ms = 400;
+module_param(silent_ms, uint, 0644);
+MODULE_PARM_DESC(silent_ms, "ms without an acknowledgement after which a path counts as dead, 0: never");
 
 /**
  * shift_link_jiffies - a time of links
@@ -89,18 +93,42 @@ void shift_link_retry_now(struct shift_link *link)
 	shift_link_arm(link, 0);
 }
 
-static void shift_link_timer(struct work_struct *work)
+/*
+ * Has the peer's NIC acknowledged nothing for too long?  A path may lose everything with
+ * no event at either end; this is sooner than any retry limit.
+ */
+static bool shift_link_is_silent(const struct shift_link *link)
 {
-	struct shift_link *link = container_of(to_delayed_work(work), struct shift_link, timer);
-	unsigned int noio = memalloc_noio_save();
-	unsigned int beat = READ_ONCE(heartbeat_ms);
-	bool connect = false;
+	const struct shift_carrier *c = link->carrier;
+	unsigned int ms = READ_ONCE(silent_ms);
+
+	return ms && c->sending && time_after(jiffies, c->since + shift_link_jiffies(ms));
+}
+
+/* A heartbeat; one that is not acknowledged yet is as good as another. */
+static void shift_link_beat(struct shift_link *link)
+{
 	struct shift_msg m = {
 		.type = SHIFT_MSG_HEARTBEAT,
 	};
 
 	memcpy(&m.src_cookie, shift_boot_id, sizeof(m.src_cookie));
 	m.src_cookie |= 1;
+	if (shift_link_is_silent(link)) {
+		link->carrier->silent = true;
+		shift_carrier_retire(link->carrier, "silent", 0);
+	} else if (link->users && !link->carrier->sending) {
+		m.heartbeat.seq = ++link->heartbeat;
+		shift_carrier_post_send(link->carrier, &m);
+	}
+}
+
+static void shift_link_timer(struct work_struct *work)
+{
+	struct shift_link *link = container_of(to_delayed_work(work), struct shift_link, timer);
+	unsigned int noio = memalloc_noio_save();
+	unsigned int beat = READ_ONCE(heartbeat_ms);
+	bool connect = false;
 
 	spin_lock_irq(&link->lock);
 	if (link->pending && time_after_eq(jiffies, link->deadline)) {
@@ -114,11 +142,8 @@ static void shift_link_timer(struct work_struct *work)
 		connect = true;
 	}
 	if (link->up) {
-		/* a full send queue has its own way to fail */
-		if (beat) {
-			m.heartbeat.seq = ++link->heartbeat;
-			shift_carrier_post_send(link->carrier, &m);
-		}
+		if (beat)
+			shift_link_beat(link);
 		if (link->up)
 			shift_link_arm(link, shift_link_jiffies(beat ?: 1000));
 	}
@@ -264,6 +289,8 @@ static void shift_link_deliver(struct work_struct *work)
 					    link->name, link->remote.raw, c->why, c->status);
 			shift_session_leave(link);
 			shift_link_changed(link, SHIFT_LINK_DOWN);
+			if (c->silent)
+				shift_link_silent(link);
 			break;
 		case SHIFT_LINK_ITEM_MSG:
 			shift_link_deliver_msgs(link, c, container_of(item, struct shift_link_buf,

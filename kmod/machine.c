@@ -110,33 +110,40 @@ static bool port_lost(struct shift_qp *sqp)
 	return lost;
 }
 
+/* Why the path that it is on is suspected; NONE: it is not. */
+static enum shift_cause fault_cause(struct shift_qp *sqp, bool silent)
+{
+	if (test_bit(SHIFT_QP_ERRORED, &sqp->flags))
+		return SHIFT_CAUSE_CQE;
+	if (port_lost(sqp))
+		return SHIFT_CAUSE_PORT;
+	if (silent)
+		return SHIFT_CAUSE_HEARTBEAT;
+	/* an event of the NIC that it is not on says nothing */
+	return sqp->path ? SHIFT_CAUSE_NONE : SHIFT_CAUSE_PORT;
+}
+
 static void handle_fault(struct shift_qp *sqp)
 {
-	if (sqp->state != SHIFT_ST_RUN)
+	bool silent = test_and_clear_bit(SHIFT_QP_SILENT, &sqp->flags);
+	enum shift_cause cause = fault_cause(sqp, silent);
+
+	if (sqp->state != SHIFT_ST_RUN || !cause)
 		return;
-	if (sqp->path && !test_bit(SHIFT_QP_ERRORED, &sqp->flags)) {
-		/* a port event of the NIC that it is not on says nothing */
-		if (!port_lost(sqp))
-			return;
-		sqp->cause = SHIFT_CAUSE_PORT;
-	} else if (sqp->path) {
-		sqp->cause = SHIFT_CAUSE_CQE;
-	}
 	if (sqp->path == 0 && test_bit(SHIFT_QP_ERRORED, &sqp->flags) &&
 	    shift_fence_cause(sqp) == IB_WC_LOC_QP_OP_ERR && port_active(sqp)) {
 		/* the port is fine: the application's own mistake after all */
 		shift_switch_fail(sqp, sqp->error_status);
 		return;
 	}
-	if (sqp->path == 0) {
-		if (!test_bit(SHIFT_QP_ERRORED, &sqp->flags) &&
-		    shift_fence_supported(sqp)) {
+	if (sqp->path == 0 && !test_bit(SHIFT_QP_ERRORED, &sqp->flags) &&
+	    shift_fence_supported(sqp)) {
+		/* its own error is what it will see; a suspicion may be wrong */
+		if (cause != SHIFT_CAUSE_HEARTBEAT)
 			shift_switch_unprotect(sqp, SHIFT_REASON_OPERATION);
-			return;
-		}
-		sqp->cause = test_bit(SHIFT_QP_ERRORED, &sqp->flags) ? SHIFT_CAUSE_CQE :
-								       SHIFT_CAUSE_PORT;
+		return;
 	}
+	sqp->cause = cause;
 	shift_switch_event(sqp, SHIFT_EV_FAULT, NULL);
 	if (sqp->state != SHIFT_ST_RUN)
 		return;

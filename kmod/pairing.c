@@ -398,7 +398,7 @@ void shift_link_received(struct shift_link *link, const struct shift_msg *m)
 
 struct link_change {
 	struct shift_link *link;
-	bool up, restarted;
+	bool up, restarted, silent;
 };
 
 static int link_change(struct shift_qp *sqp, void *arg)
@@ -410,6 +410,10 @@ static int link_change(struct shift_qp *sqp, void *arg)
 	if (change->restarted && sqp->state == SHIFT_ST_RUN && !sqp->path) {
 		shift_switch_unprotect(sqp, SHIFT_REASON_NO_SESSION);
 		shift_switch_kick(sqp, SHIFT_QP_RETRY_PAIR);
+	}
+	if (change->silent && shift_switch_link(sqp, sqp->path) == change->link) {
+		set_bit(SHIFT_QP_SILENT, &sqp->flags);
+		shift_switch_kick(sqp, SHIFT_QP_FAULT);
 	}
 	if (change->up) {
 		sqp->pair_tries = 0;
@@ -430,6 +434,13 @@ void shift_link_changed(struct shift_link *link, enum shift_link_state state)
 
 	shift_link_fill_info(link, &info);
 	shift_notify_link(&info);
+	shift_qp_walk(link_change, &change);
+}
+
+void shift_link_silent(struct shift_link *link)
+{
+	struct link_change change = { .link = link, .silent = true };
+
 	shift_qp_walk(link_change, &change);
 }
 

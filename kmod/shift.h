@@ -161,6 +161,7 @@ struct shift_cq {
 #define SHIFT_QP_DEAD		9	/* being destroyed: no new work */
 #define SHIFT_QP_FIRST		10	/* first completion on the new path: tell operators */
 #define SHIFT_QP_MOVE		11	/* an operator, or failback, wants it on @move_to */
+#define SHIFT_QP_SILENT		13	/* the path it is on loses everything */
 #define SHIFT_QP_TIDY		12	/* QPs of the last switch are to be put away */
 
 /* kinds of messages that can wait in a QP's mailbox: one each, newest epoch */

@@ -181,20 +181,55 @@ add("failover", "128 x 64 KiB, all packets lost inside the third",
     partial(cut_after_two, "all"))
 
 
+def goes_silent(bed):
+    """The path of rail 0 loses everything, and nobody is told."""
+    bed.drop(bed.nodes[0], 0, "--dir", "in")
+    bed.drop(bed.nodes[0], 0, "--dir", "out")
+
+
 @test("failover", "silent loss and no cable event: found by the error", MAIN)
 def silent(bed):
     """Only retries that run out tell of the fault; the error is kept back."""
+    for node in bed.nodes[:2]:
+        node.must("echo 0 > /sys/module/rdma_shift/parameters/silent_ms")
     verify = start(bed, *shape(4096, 1))
     counters = shift.Counters(bed)
     verify.go()
     verify.more(2)
-    bed.drop(bed.nodes[0], 0, "--dir", "in")
-    bed.drop(bed.nodes[0], 0, "--dir", "out")
+    goes_silent(bed)
     wait_for("failover on both nodes",
              lambda: min(counters.delta("switches")) >= 1, 90)
     verify.more(2)
+    for node in bed.nodes[:2]:
+        node.must("echo 400 > /sys/module/rdma_shift/parameters/silent_ms")
     verify.finish()
     counters.still("failed", "illegal")
+
+
+def heartbeat(busy, bed):
+    """The links find out long before the application's own retries would."""
+    verify = start(bed, *shape(4096, 2), "--bidir", "--qp-timeout", 23, qps=2)
+    shift.wait_session(bed, 2)
+    counters = shift.Counters(bed)
+    if busy:
+        verify.go()
+        verify.more(2)
+    goes_silent(bed)
+    wait_for("failover on both nodes",
+             lambda: min(counters.delta("switches")) >= 2, 90)
+    counters.still("swallowed")
+    causes = {row["cause"] for node in bed.nodes[:2] for row in shift.qps(node)}
+    check("heartbeat" in causes and causes <= {"heartbeat", "peer"},
+          f"the causes are {causes}")
+    if not busy:
+        verify.go()
+    verify.more(2)
+    verify.finish()
+    counters.still("failed", "illegal")
+
+
+add("failover", "silent loss, found by heartbeats", partial(heartbeat, True), MAIN)
+add("failover", "silent loss while idle, found by heartbeats", partial(heartbeat, False))
 
 
 @test("failover", "both cables at once, a QP in each direction")
