@@ -17,7 +17,7 @@
 #define DEFAULT_PREFIX	"/shift/v1"
 #define PREFIX_LEN_MAX	128
 
-enum section { NONE, NODE, PAIR, ETCD, PEER };
+enum section { NONE, NODE, PAIR, ETCD, FAILBACK, PEER };
 
 struct parser {
 	struct shift_config *config;
@@ -223,6 +223,21 @@ static int etcd_key(struct parser *p, const char *key, char *value)
 	return fail(p, "unknown key '%s' in [etcd]", key);
 }
 
+static int failback_key(struct parser *p, const char *key, char *value)
+{
+	struct shift_config *c = p->config;
+
+	if (!strcmp(key, "enabled"))
+		return set_bool(p, &c->failback, key, value);
+	if (!strcmp(key, "hold"))
+		return set_number(p, &c->failback_hold, key, value, 1, 86400);
+	if (!strcmp(key, "max_hold"))
+		return set_number(p, &c->failback_max_hold, key, value, 1,
+				  86400);
+	return fail(p, "unknown key '%s' in [failback] (known: enabled, hold, max_hold)",
+		    key);
+}
+
 static int peer_key(struct parser *p, const char *key, char *value)
 {
 	struct shift_peer *peer = p->config->peers[p->config->n_peers - 1];
@@ -289,8 +304,10 @@ static int begin_section(struct parser *p, char *text)
 		p->section = NODE;
 	else if (!strcmp(text, "etcd"))
 		p->section = ETCD;
+	else if (!strcmp(text, "failback"))
+		p->section = FAILBACK;
 	else
-		return fail(p, "unknown section [%s] (known: node, pair, etcd, peer NODE)",
+		return fail(p, "unknown section [%s] (known: node, pair, etcd, failback, peer NODE)",
 			    text);
 	if (p->seen[p->section])
 		return fail(p, "section [%s] is given twice", text);
@@ -320,6 +337,8 @@ static int parse_line(struct parser *p, char *text)
 		return pair_key(p, key, value);
 	case ETCD:
 		return etcd_key(p, key, value);
+	case FAILBACK:
+		return failback_key(p, key, value);
 	case PEER:
 		return peer_key(p, key, value);
 	case NONE:
@@ -375,6 +394,8 @@ static int finish(struct parser *p)
 		return fail(p, "'cert_file' and 'key_file' belong together");
 	if (!c->user != !c->password)
 		return fail(p, "'user' and 'password' belong together");
+	if (c->failback_max_hold < c->failback_hold)
+		return fail(p, "[failback] 'max_hold' is below 'hold'");
 	for (i = 0; i < c->n_peers; i++)
 		if (!c->peers[i]->n_nics)
 			return fail(p, "[peer %s] has no 'nic'",
@@ -424,6 +445,9 @@ struct shift_config *shift_config_parse(FILE *f, const char *name, char *err,
 	}
 	p.config->lease_ttl = 10;
 	p.config->hold = 60;
+	p.config->failback = true;
+	p.config->failback_hold = 10;
+	p.config->failback_max_hold = 600;
 	while (!ret && (len = getline(&line, &size, f)) >= 0) {
 		p.line++;
 		if ((size_t)len != strlen(line) || len > 16384)

@@ -34,6 +34,11 @@ struct shift_config {
 	char *ca_file, *cert_file, *key_file;
 	char *user, *password;
 
+	/* Going back to the default NIC. */
+	bool failback;
+	unsigned int failback_hold;	/* seconds */
+	unsigned int failback_max_hold;	/* seconds */
+
 	unsigned int n_peers;
 	struct shift_peer **peers;
 };

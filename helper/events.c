@@ -36,9 +36,9 @@ static int on_summary(sd_event_source *source, uint64_t usec, void *arg)
 	(void)source;
 	(void)usec;
 	if (e->replayed)
-		log_info("failover: %u QP(s) of %s run on %s %u now, cause %s",
+		log_info("failover: %u QP(s) of %s run on %s now, cause %s",
 			 e->replayed, e->dev,
-			 e->path ? "backup" : "path", e->path,
+			 e->path == 1 ? "the backup" : "their own NIC",
 			 shift_name_of(&shift_cause_names, e->cause,
 				       buf));
 	if (e->failed)
@@ -72,6 +72,8 @@ static void on_qp_event(struct shift_events *e, struct nlattr **tb)
 		sd_event_source_set_enabled(e->summary_timer,
 					    SD_EVENT_ONESHOT);
 	}
+	/* They want to go back some day. */
+	e->kick(e->arg);
 	if (event == SHIFT_QP_EV_REPLAYED)
 		e->replayed++;
 	else

@@ -11,6 +11,7 @@
 #include <string.h>
 
 #include "events.h"
+#include "failback_run.h"
 #include "kernel.h"
 #include "log.h"
 #include "netlink.h"
@@ -53,6 +54,7 @@ struct shift_kernel {
 
 	struct known_peer *known;
 	size_t n_known;
+	struct shift_failback *failback;
 	uint32_t pair_error[SHIFT_PAIRS_MAX][SHIFT_BACKUPS_MAX];
 	uint32_t node_error;
 };
@@ -419,6 +421,19 @@ static uint64_t sync_peers(struct shift_kernel *k,
 	return again;
 }
 
+static uint64_t sync_failback(struct shift_kernel *k,
+			      const struct shift_kernel_want *want)
+{
+	const struct shift_failback_policy policy = {
+		.hold_ms = want->config->failback_hold * 1000ULL,
+		.max_hold_ms = want->config->failback_max_hold * 1000ULL,
+	};
+
+	if (k->dry_run || !want->config->failback)
+		return FOREVER_MS;
+	return shift_failback_run(k->failback, k->nl, &policy, want->now_ms);
+}
+
 /**
  * shift_kernel_sync() - make the kernel as it should be
  * @k: from shift_kernel_new()
@@ -430,7 +445,7 @@ static uint64_t sync_peers(struct shift_kernel *k,
 uint64_t shift_kernel_sync(struct shift_kernel *k,
 			   const struct shift_kernel_want *want)
 {
-	uint64_t again = FOREVER_MS, peers;
+	uint64_t again = FOREVER_MS, one;
 	unsigned int missing;
 	int ret;
 
@@ -462,9 +477,12 @@ uint64_t shift_kernel_sync(struct shift_kernel *k,
 	else
 		tell_once(&k->node_error, "node name", why(k));
 	missing = sync_pairs(k, want->config, &again);
-	peers = sync_peers(k, want);
-	if (peers < again)
-		again = peers;
+	one = sync_peers(k, want);
+	if (one < again)
+		again = one;
+	one = sync_failback(k, want);
+	if (one < again)
+		again = one;
 	snprintf(k->status, sizeof(k->status), "%zu pair(s)%s, %zu peer(s)",
 		 k->n_pairs, missing ? ", some missing" : "", want->peers->n);
 	if (k->dry_run)
@@ -507,6 +525,11 @@ struct shift_kernel *shift_kernel_new(sd_event *event, bool dry_run,
 
 	if (!k)
 		return NULL;
+	k->failback = shift_failback_new();
+	if (!k->failback) {
+		free(k);
+		return NULL;
+	}
 	k->event = sd_event_ref(event);
 	k->dry_run = dry_run;
 	k->kick = kick;
@@ -524,6 +547,7 @@ void shift_kernel_free(struct shift_kernel *k)
 	free(k->pairs);
 	free(k->connected);
 	free(k->known);
+	shift_failback_free(k->failback);
 	sd_event_unref(k->event);
 	free(k);
 }

@@ -82,6 +82,7 @@ static struct nla_policy policy[SHIFT_A_MAX + 1] = {
 	[SHIFT_A_REPLAYED_NS]	= { .type = NLA_U64 },
 	[SHIFT_A_COMPLETION_NS]	= { .type = NLA_U64 },
 	[SHIFT_A_DRAINED]	= { .type = NLA_FLAG },
+	[SHIFT_A_CONNECTS]	= { .type = NLA_U64 },
 };
 
 /* libnl has its own error numbers; the few that can come up here. */

@@ -79,12 +79,12 @@ class Etcd:
             self.folder = None
 
 
-def start_shiftd(node, url, pairs):
+def start_shiftd(node, url, pairs, more=""):
     """Configure and start shiftd in the foreground; its process."""
     text = f"[node]\nname = {node.name}\n"
     for pair in pairs:
         default, backup = pair.split()
         text += f"[pair]\ndefault = {default}\nbackup = {backup}\n"
-    text += f"[etcd]\nendpoints = {url}\n"
+    text += f"[etcd]\nendpoints = {url}\n{more}"
     node.must("umask 077; cat >/etc/shiftd.conf", stdin=text.encode())
     return node.start(["shiftd", "-c", "/etc/shiftd.conf"])

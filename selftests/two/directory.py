@@ -5,7 +5,8 @@ import shift
 from directory import Etcd, start_shiftd
 from registry import LOADED, MAIN, test
 from testbed import check, wait_for
-from two.failover import pull, shape, start, survives
+from two.failover import on_backup, pull, shape, start, survives
+from two.moved import MIXED
 
 PAIRS = ["rxe0 rxe1", "rxe1 rxe0"]
 
@@ -13,15 +14,17 @@ PAIRS = ["rxe0 rxe1", "rxe1 rxe0"]
 class Directory:
     """etcd, and shiftd on every node, for the length of a test."""
 
-    def __init__(self, bed):
+    def __init__(self, bed, more=""):
         self.bed = bed
+        self.more = more
         self.etcd = Etcd()
         self.daemons = []
 
     def __enter__(self):
         try:
             self.etcd.start()
-            self.daemons = [start_shiftd(node, self.etcd.guest_url, PAIRS)
+            self.daemons = [start_shiftd(node, self.etcd.guest_url, PAIRS,
+                                         self.more)
                             for node in self.bed.nodes]
             self.wait_peers()
             shift.wait_session(self.bed)
@@ -65,6 +68,42 @@ def by_directory(bed):
             check(len(shift.show(node, "pair")) == 2, "not two pairs")
         verify = start(bed, *shape(4096, 1))
         survives(bed, verify, "local")
+
+
+@test("directory", "back home when the path is good again, twice", MAIN, LOADED)
+def failback(bed):
+    """Nobody gives a command; order and data are as ever."""
+    with Directory(bed, "[failback]\nhold = 2\nmax_hold = 4\n"):
+        verify = start(bed, *MIXED, "--bidir", qps=4)
+        counters = shift.Counters(bed)
+        verify.go()
+        verify.more(2)
+        for side in ("local", "remote"):
+            before = shift.Counters(bed)
+            pull(bed, side)
+            wait_for("failover on both nodes",
+                     lambda before=before: min(before.delta("switches")) >= 4, 60)
+            verify.more(2)
+            bed.plug_all()
+            for node in bed.nodes:
+                shift.protected(node, 4, "returned")
+            verify.more(2)
+        verify.finish()
+        counters.moved("returns", 8)
+        counters.still("failed", "illegal", "msg_bad")
+
+
+@test("directory", "failback is off", state=LOADED)
+def no_failback(bed):
+    """Then the operator decides."""
+    with Directory(bed, "[failback]\nenabled = no\nhold = 1\n"):
+        verify = start(bed, *shape(4096, 2), qps=2)
+        survives(bed, verify, "local", 2, finish=False)
+        bed.plug_all()
+        shift.wait_session(bed, 2)
+        verify.more(20)
+        on_backup(bed, 2)
+        verify.finish()
 
 
 @test("directory", "shiftd killed under traffic, then a failover", MAIN,

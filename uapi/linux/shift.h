@@ -82,6 +82,7 @@ enum shift_attr {
 	SHIFT_A_REPLAYED_NS,	/* u64 */
 	SHIFT_A_COMPLETION_NS,	/* u64 */
 	SHIFT_A_DRAINED,	/* flag: PAIR_GET: an operator keeps QPs off DEV */
+	SHIFT_A_CONNECTS,	/* u64: how often the link has come up */
 	__SHIFT_A_MAX,
 	SHIFT_A_MAX = __SHIFT_A_MAX - 1
 };

@@ -1,0 +1,40 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * When queue pairs go back to their own NIC: policy, without I/O.
+ */
+#ifndef SHIFT_FAILBACK_H
+#define SHIFT_FAILBACK_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "gid.h"
+#include "peer.h"
+
+struct shift_failback;
+
+struct shift_failback_policy {
+	uint64_t hold_ms;	/* a path has to be good for so long */
+	uint64_t max_hold_ms;	/* ... and at most so long after failures */
+};
+
+/* Moves one queue pair to its own device; what becomes of it is seen later. */
+typedef void (*shift_failback_move)(const char *dev, uint32_t qpn, bool canary,
+				    void *arg);
+
+struct shift_failback *shift_failback_new(void);
+void shift_failback_free(struct shift_failback *fb);
+
+/* One look at the kernel: begin, what it has, end. */
+void shift_failback_begin(struct shift_failback *fb);
+int shift_failback_link(struct shift_failback *fb, const char *dev,
+			const struct shift_gid *remote, bool up,
+			uint64_t connects);
+int shift_failback_qp(struct shift_failback *fb, const char *dev,
+		      const struct shift_gid *remote, uint32_t qpn,
+		      unsigned int state);
+uint64_t shift_failback_end(struct shift_failback *fb, uint64_t now,
+			    const struct shift_failback_policy *policy,
+			    shift_failback_move move, void *arg);
+
+#endif /* SHIFT_FAILBACK_H */

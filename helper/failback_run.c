@@ -1,0 +1,118 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/* Failback: what the kernel has goes to the policy, what that decides to the kernel. */
+#include <errno.h>
+#include <string.h>
+
+#include "failback_run.h"
+#include "log.h"
+
+struct look {
+	struct shift_failback *fb;
+	struct shift_nl *nl;
+	char drained[SHIFT_PEER_NICS_MAX][SHIFT_DEV_MAX];
+	unsigned int n_drained;
+	bool incomplete;
+	unsigned int moved;
+};
+
+static void on_pair(int cmd, struct nlmsghdr *nlh, struct nlattr **tb,
+		    void *arg)
+{
+	struct look *look = arg;
+
+	(void)cmd;
+	(void)nlh;
+	if (!tb[SHIFT_A_DRAINED] || !tb[SHIFT_A_DEV])
+		return;
+	if (look->n_drained == SHIFT_PEER_NICS_MAX) {
+		look->incomplete = true;
+		return;
+	}
+	nla_strlcpy(look->drained[look->n_drained++], tb[SHIFT_A_DEV],
+		    SHIFT_DEV_MAX);
+}
+
+static void on_link(int cmd, struct nlmsghdr *nlh, struct nlattr **tb,
+		    void *arg)
+{
+	struct look *look = arg;
+	struct shift_gid remote;
+
+	(void)cmd;
+	(void)nlh;
+	if (!tb[SHIFT_A_DEV] || !tb[SHIFT_A_REMOTE_GID] ||
+	    !tb[SHIFT_A_LINK_STATE])
+		return;
+	memcpy(remote.raw, nla_data(tb[SHIFT_A_REMOTE_GID]), SHIFT_GID_LEN);
+	if (shift_failback_link(look->fb, nla_get_string(tb[SHIFT_A_DEV]),
+				&remote,
+				nla_get_u32(tb[SHIFT_A_LINK_STATE]) ==
+				SHIFT_LINK_UP, tb[SHIFT_A_CONNECTS] ?
+				nla_get_u64(tb[SHIFT_A_CONNECTS]) : 0))
+		look->incomplete = true;
+}
+
+static void on_qp(int cmd, struct nlmsghdr *nlh, struct nlattr **tb, void *arg)
+{
+	struct look *look = arg;
+	struct shift_gid remote;
+	const char *dev;
+	unsigned int i;
+
+	(void)cmd;
+	(void)nlh;
+	if (!tb[SHIFT_A_DEV] || !tb[SHIFT_A_REMOTE_GID] || !tb[SHIFT_A_QPN] ||
+	    !tb[SHIFT_A_QP_STATE])
+		return;
+	dev = nla_get_string(tb[SHIFT_A_DEV]);
+	for (i = 0; i < look->n_drained; i++)
+		if (!strcmp(look->drained[i], dev))
+			return;
+	memcpy(remote.raw, nla_data(tb[SHIFT_A_REMOTE_GID]), SHIFT_GID_LEN);
+	if (shift_failback_qp(look->fb, dev, &remote,
+			      nla_get_u32(tb[SHIFT_A_QPN]),
+			      nla_get_u32(tb[SHIFT_A_QP_STATE])))
+		look->incomplete = true;
+}
+
+static void move(const char *dev, uint32_t qpn, bool canary, void *arg)
+{
+	struct look *look = arg;
+
+	if (canary)
+		log_info("failback: %s is good again, QP %u goes first", dev,
+			 qpn);
+	else
+		look->moved++;
+	if (shift_nl_move(look->nl, dev, qpn, 0, false))
+		log_debug("failback: QP %u of %s: %s", qpn, dev,
+			  shift_nl_error(look->nl));
+}
+
+/**
+ * shift_failback_run() - one look at the kernel, and what follows
+ * @fb: policy and memory
+ * @nl: open
+ * @policy: from the configuration
+ * @now: ms of the monotonic clock
+ *
+ * Return: in how many ms to call again; UINT64_MAX: when something happens.
+ */
+uint64_t shift_failback_run(struct shift_failback *fb, struct shift_nl *nl,
+			    const struct shift_failback_policy *policy,
+			    uint64_t now)
+{
+	struct look look = { .fb = fb, .nl = nl };
+	uint64_t again;
+
+	shift_failback_begin(fb);
+	if (shift_nl_get(nl, SHIFT_CMD_PAIR_GET, 1, on_pair, &look) ||
+	    shift_nl_get(nl, SHIFT_CMD_LINK_GET, 1, on_link, &look) ||
+	    shift_nl_get(nl, SHIFT_CMD_QP_GET, 1, on_qp, &look) ||
+	    look.incomplete)
+		return SHIFT_FAILBACK_RETRY_MS;	/* half a look decides nothing */
+	again = shift_failback_end(fb, now, policy, move, &look);
+	if (look.moved)
+		log_info("failback: %u QP(s) follow", look.moved);
+	return again;
+}
