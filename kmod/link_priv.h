@@ -56,7 +56,7 @@ struct shift_link_buf {
  * @status: see @why.
  * @open: send buffer in which messages are gathered, not posted yet.
  * @sending: sends under way.
- * @since: jiffies; since then the oldest of them waits for its acknowledgement.
+ * @since: jiffies; since then the oldest of them waits for its acknowledgment.
  * @silent: retired as nothing was acknowledged for too long.
  * @early: received before the HELLO was seen, without references.
  */

@@ -19,7 +19,7 @@ MODULE_PARM_DESC(heartbeat_ms, "ms between heartbeats of a link that QPs use, 0:
 
 static unsigned int silent_ms = 400;
 module_param(silent_ms, uint, 0644);
-MODULE_PARM_DESC(silent_ms, "ms without an acknowledgement after which a path counts as dead, 0: never");
+MODULE_PARM_DESC(silent_ms, "ms without an acknowledgment after which a path counts as dead, 0: never");
 
 /**
  * shift_link_jiffies - a time of links

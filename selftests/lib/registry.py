@@ -4,6 +4,8 @@
 # Every kernel, or only the one with the full matrix.
 MAIN = ("6.1", "6.12", "debug")
 FULL = ("6.1",)
+# Both kernels of Debian: what the debug kernel would take minutes for.
+STOCK = ("6.1", "6.12")
 
 # What a test finds on the nodes.
 BARE = "bare"           # no module

@@ -4,7 +4,7 @@
 import re
 
 import shift
-from registry import BARE, FULL, LOADED, MAIN, SHIFT, test
+from registry import BARE, FULL, LOADED, MAIN, SHIFT, STOCK, test
 from testbed import PATCHED, PREFIX, check, wait_for
 from traffic import PERFTEST_PORT, Verify, listening, perftest
 
@@ -215,7 +215,7 @@ def provider(bed):
     bed.nodes[0].must(["test_rxe_provider", "rxe0"], env=PATCHED, timeout=120)
 
 
-@test("verbs", "control verbs give the same result with the module", MAIN)
+@test("verbs", "control verbs give the same result with the module", STOCK)
 def same_results(bed):
     """ibv_devinfo and the ping-pongs of the distribution, module or not."""
     node = bed.nodes[0]

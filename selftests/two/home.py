@@ -4,7 +4,7 @@
 from functools import partial
 
 import shift
-from registry import FULL, MAIN, add, test
+from registry import FULL, MAIN, STOCK, add, test
 from testbed import Failure, wait_for
 from two.failover import pull, shape, start, survives
 from two.moved import MIXED
@@ -13,7 +13,7 @@ BIDIR = [*MIXED, "--bidir", "--signal-every", 4]
 
 # What moves, by name: options, QPs, kernels.
 KINDS = {
-    "writes": (shape(4096, 1), 1, MAIN),
+    "writes": (shape(4096, 1), 1, STOCK),
     "all, both directions": (BIDIR, 4, MAIN),
     "ibv_wr_*, inline, lists": (
         [*MIXED, "--bidir", "--post", "wr", "--inline", "--sge", 4], 2, FULL),
@@ -112,7 +112,7 @@ def second(options, qps, side, bed):
     counters.still("failed", "illegal", "msg_bad")
 
 
-@test("home", "an idle application", MAIN)
+@test("home", "an idle application", STOCK)
 def idle(bed):
     """An application that polls nothing has no part in it."""
     verify = start(bed, *shape(4096, 2), qps=2)
@@ -157,7 +157,7 @@ def register():
             partial(there_and_back, options, qps), kernels)
     for side in ("local", "remote"):
         add("home", f"{side} cable, plugged again, pulled again",
-            partial(plugged, BIDIR, 2, side), MAIN if side == "local" else FULL)
+            partial(plugged, BIDIR, 2, side), STOCK if side == "local" else FULL)
         add("home", f"{side} cable, then the backup's",
             partial(second, BIDIR, 2, side), MAIN if side == "local" else FULL)
 

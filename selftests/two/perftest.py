@@ -4,7 +4,7 @@
 import re
 
 import shift
-from registry import BARE, MAIN, SHIFT, test
+from registry import BARE, MAIN, SHIFT, STOCK, test
 from testbed import check, wait_for
 from traffic import QP_TIMEOUT, perftest
 
@@ -45,7 +45,7 @@ def survives(bed, program, *options, much=1 << 20, qps=1):
 @test("perftest", "ib_write_bw survives the client's cable", MAIN)
 def write_bw(bed):
     """By iterations, so that the run is as long as it takes."""
-    few = 400 if bed.kernel == "debug" else 4000
+    few = 400 if bed.kernel == "debug" else 2500
     survives(bed, "ib_write_bw", "-s", 65536, "-n", few)
 
 
@@ -55,11 +55,10 @@ def write_lat(bed):
     survives(bed, "ib_write_lat", "-s", 8, "-n", 5000, much=1 << 15)
 
 
-@test("perftest", "ib_send_bw survives the client's cable", MAIN)
+@test("perftest", "ib_send_bw survives the client's cable", STOCK)
 def send_bw(bed):
     """Receives are posted all the time; each SEND takes one."""
-    few = 100 if bed.kernel == "debug" else 3000
-    survives(bed, "ib_send_bw", "-s", 65536, "-n", few)
+    survives(bed, "ib_send_bw", "-s", 65536, "-n", 1800)
 
 
 @test("perftest", "ib_send_bw -e -q 4 in both directions survives")
@@ -74,11 +73,10 @@ def send_lat(bed):
     survives(bed, "ib_send_lat", "-s", 8, "-n", 5000, much=1 << 15)
 
 
-@test("perftest", "ib_read_bw survives the client's cable", MAIN)
+@test("perftest", "ib_read_bw survives the client's cable", STOCK)
 def read_bw(bed):
     """What was asked for and not answered is asked for again."""
-    few = 100 if bed.kernel == "debug" else 3000
-    survives(bed, "ib_read_bw", "-s", 65536, "-n", few)
+    survives(bed, "ib_read_bw", "-s", 65536, "-n", 1800)
 
 
 @test("perftest", "ib_write_bw without the module ends in an error", MAIN,
@@ -90,7 +88,7 @@ def write_bw_stock(bed):
     it be told another.
     """
     client, server = bed.nodes[:2]
-    few = 400 if bed.kernel == "debug" else 4000
+    few = 400 if bed.kernel == "debug" else 2500
     words = ["ib_write_bw", "-d", "rxe0", "-F", "-u", str(QP_TIMEOUT), "-s",
              "65536", "-n", str(few), "-R", "--retry_count=3"]
     serving = server.start(words, env={})
