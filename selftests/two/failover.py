@@ -162,12 +162,12 @@ def cut_after_two(where, bed):
               "no operation was found executed though its ACK was lost")
 
 
-def dropped(bed):
-    """Packets lost so far by the lab's rules."""
+def dropped(bed, rail=0):
+    """Packets lost so far by the lab's rules on a rail."""
     from testbed import run_lab         # pylint: disable=C0415
     total = 0
     for node in bed.nodes:
-        text = run_lab("drop", "--name", bed.name, node.number, 0, "show")
+        text = run_lab("drop", "--name", bed.name, node.number, rail, "show")
         total += sum(int(line.rsplit(" ", 1)[1])
                      for line in text.splitlines())
     return total

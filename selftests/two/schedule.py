@@ -1,0 +1,138 @@
+# SPDX-License-Identifier: GPL-2.0
+"""Random schedules: traffic, and one to four things that happen to it.
+
+All of a schedule follows from a seed and its number. A fixed short draw is part of
+the tests; selftests/campaign runs as many as it is told to.
+"""
+
+import random
+from functools import partial
+
+import shift
+from registry import MAIN, STOCK, add
+from testbed import Failure, wait_for
+from two.failover import dropped, start
+
+SEED = 20261121
+NUMBERS = {1: MAIN, 2: STOCK, 3: ("6.1",), 4: ("6.1",)}
+
+OPERATIONS = ("write", "write_imm", "send", "send_imm", "read")
+# What is lost, at the client. rxe may repeat for ever what is lost in part only; so the
+# cable follows, but when everything is lost.
+LOSSES = {
+    "everything-in": ("--dir", "in"),
+    "answers": ("--dir", "in", "--opcode", "RC_ACK"),
+    "read-responses": ("--dir", "in", "--opcode", "RC_READ_RESP_*"),
+    "requests": ("--dir", "out", "--opcode", "RC_[SW]*"),
+}
+
+
+class Event:
+    """Something that moves all QPs to the other NIC."""
+
+    def __init__(self, draw, operations, away):
+        self.away = away            # from the backup
+        kinds = ["cable"] * 3 + ["operator", "everything-in"]
+        if operations != ["read"]:
+            kinds += ["answers", "requests"]
+        if "read" in operations:
+            kinds.append("read-responses")
+        self.kind = draw.choice(kinds)
+        self.side = draw.choice((0, 1))
+        self.skip = draw.choice((0, 0, 1, 2, 5, 30))
+        self.more = draw.randint(1, 3)
+
+    def __str__(self):
+        return (f"{self.kind} at {'backup' if self.away else 'default'}"
+                f"/{self.side}+{self.skip}")
+
+    def happen(self, bed):
+        """Before it the other path was made good."""
+        rail = int(self.away)
+        if self.kind == "operator":
+            shift.must(bed.nodes[self.side], "pair",
+                       "undrain" if self.away else "drain", "rxe0")
+        elif self.kind == "cable":
+            bed.nodes[self.side].link(rail, False)
+        else:
+            bed.drop(bed.nodes[0], rail, *LOSSES[self.kind], "--skip", self.skip)
+            wait_for("packets lost", lambda: dropped(bed, rail) > 0)
+            if self.kind != "everything-in":
+                bed.nodes[self.side].link(rail, False)
+
+    def again(self, bed):
+        """What came at a moment at which a QP could not move is said again."""
+        if self.kind == "operator":
+            self.happen(bed)
+
+
+class Schedule:
+    """What is drawn, and how it is run."""
+
+    def __init__(self, seed, number):
+        draw = random.Random(f"{seed}/{number}")
+        self.number = number
+        self.ops = draw.sample(OPERATIONS, draw.randint(1, len(OPERATIONS)))
+        self.qps = draw.choice((1, 1, 2, 4, 8))
+        self.size = draw.choice(("0-200", "1-5000", "0-9000", "1000-40000"))
+        depth = draw.choice((8, 16, 32))
+        self.options = ["--seed", draw.randrange(1 << 31), "--depth", depth,
+                        "--signal-every", draw.choice((1, 1, 3, 8))]
+        for option, chance in (("--bidir", .6), ("--events", .3), ("--shared-cq", .3),
+                               ("--resize-cq", .1), ("--guard", .3), ("--inline", .2)):
+            if draw.random() < chance:
+                self.options.append(option)
+        self.options += ["--poll", draw.choice(("cq", "start")),
+                         "--post", draw.choice(("send", "wr"))]
+        count = draw.choice((1, 1, 2, 2, 3, 4))
+        self.events = [Event(draw, self.ops, bool(i % 2)) for i in range(count)]
+
+    def __str__(self):
+        return (f"{self.number}: {','.join(self.ops)} of {self.size} B, {self.qps} QPs, "
+                f"{' '.join(map(str, self.options))}; {', '.join(map(str, self.events))}")
+
+    def moved(self, bed, event, verify):
+        """All QPs have arrived where the event sends them."""
+        want = "returned" if event.away else "fallback"
+
+        def arrived():
+            states = [row["state"] for node in bed.nodes[:2] for row in shift.qps(node)]
+            if len(states) == 2 * self.qps and set(states) == {want}:
+                return True
+            event.again(bed)
+            return False
+        try:
+            wait_for(f"all QPs are {want} after {event}", arrived, 180)
+        except Failure as failure:
+            raise Failure(f"{failure}\nclient:\n{verify.client.tail()}\n"
+                          f"server:\n{verify.server.tail()}") from None
+
+    def run(self, bed):
+        """Traffic, the events, traffic in between, all verified."""
+        verify = start(bed, "--ops", ",".join(self.ops), "--mix", "--size", self.size,
+                       "--progress", 20, *self.options, qps=self.qps)
+        counters = shift.Counters(bed)
+        try:
+            self.happens(bed, verify)
+        finally:
+            for node in bed.nodes[:2]:
+                shift.must(node, "pair", "undrain", "rxe0")
+        counters.moved("switches", self.qps * len(self.events))
+        counters.still("failed", "illegal", "msg_bad")
+
+    def happens(self, bed, verify):
+        """The events, with traffic in between, to the end of the program."""
+        verify.go()
+        for event in self.events:
+            bed.plug_all()
+            shift.wait_session(bed, 2)
+            verify.more(event.more)
+            event.happen(bed)
+            self.moved(bed, event, verify)
+        verify.more(2)
+        verify.finish()
+
+
+for _number, _kernels in NUMBERS.items():
+    add("schedule", f"{_number} of seed {SEED}", partial(Schedule(SEED, _number).run),
+        _kernels)
