@@ -7,6 +7,7 @@ import subprocess
 from testbed import PREFIX, Failure, check, run_lab, wait_for
 
 MODULE = f"{PREFIX}/rdma_shift.ko"
+WRONG_MODULE = f"{PREFIX}/rdma_shift-wrong.ko"
 DEADLINE_SCALE = 10
 
 
@@ -24,16 +25,24 @@ class Built:
         return self.top / "build" / f"kmod-{kernel}" / "rdma_shift.ko"
 
 
+def stripped(module):
+    """The module without what only debuggers read."""
+    small = module.with_suffix(".stripped")
+    subprocess.run(["strip", "--strip-debug", "-o", small, module], check=True)
+    return small
+
+
 def install(cluster, built):
     """Put module, helper, provider and test programs on all nodes.
 
     They lie in /opt/rdma_shift and /usr/local/bin; nothing of them is used yet.
     """
     module = built.module(cluster.kernel)
-    small = module.with_suffix(".stripped")
-    subprocess.run(["strip", "--strip-debug", "-o", small, module], check=True)
-    specs = [f"{small}:{MODULE}",
+    specs = [f"{stripped(module)}:{MODULE}",
              f"{built.provider}/lib:{PREFIX}/lib"]
+    wrong = module.parent.with_name(f"{module.parent.name}-wrong") / module.name
+    if wrong.exists():
+        specs.append(f"{stripped(wrong)}:{WRONG_MODULE}")
     specs += [str(built.helper / name) for name in ("shiftctl", "shiftd")
               if (built.helper / name).exists()]
     unit = built.top / "build" / f"unit-{cluster.kernel}" / "kmod" / "shift_unit.ko"
@@ -51,10 +60,10 @@ def loaded(node):
     return node.run("test -d /sys/module/rdma_shift").status == 0
 
 
-def load(node):
+def load(node, module=MODULE):
     """Load the module."""
     # Emulated processors are late by more than the deadlines allow for.
-    node.must(f"insmod {MODULE} deadline_scale={DEADLINE_SCALE}", timeout=120)
+    node.must(f"insmod {module} deadline_scale={DEADLINE_SCALE}", timeout=120)
 
 
 def unload(node):
@@ -139,10 +148,10 @@ def links_up(node, least=0):
     return len(states) >= least and all(state == "up" for state in states)
 
 
-def setup(cluster):
+def setup(cluster, module=MODULE):
     """Module, pairs and peers on all nodes."""
     for node in cluster.nodes:
-        load(node)
+        load(node, module)
         pair(node)
     introduce(cluster)
 

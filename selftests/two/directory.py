@@ -94,6 +94,30 @@ def failback(bed):
         counters.still("failed", "illegal", "msg_bad")
 
 
+@test("directory", "a cable that flaps, and failback", state=LOADED)
+def flapping(bed):
+    """Down and up again and again, while shiftd tries to go back."""
+    with Directory(bed, "[failback]\nhold = 1\nmax_hold = 2\n"):
+        verify = start(bed, *MIXED, "--bidir", qps=2)
+        counters = shift.Counters(bed)
+        verify.go()
+        verify.more(2)
+        for turn in range(100):
+            node = bed.nodes[turn // 25 % 2]
+            node.link(0, False)
+            node.link(0, True)
+            if turn % 10 == 9:
+                verify.more(1)
+        for node in bed.nodes[:2]:
+            wait_for("all QPs run", lambda node=node: all(
+                row["state"] in ("default", "fallback", "returned")
+                for row in shift.qps(node)), 60)
+        verify.more(2)
+        verify.finish()
+        counters.still("failed", "illegal", "msg_bad")
+        check(sum(counters.delta("faults")) > 0, "no fault was counted")
+
+
 @test("directory", "failback is off", state=LOADED)
 def no_failback(bed):
     """Then the operator decides."""

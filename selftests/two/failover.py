@@ -181,6 +181,28 @@ add("failover", "128 x 64 KiB, all packets lost inside the third",
     partial(cut_after_two, "all"))
 
 
+@test("control", "a module that replays from a wrong point is caught", state=BARE)
+def wrong_replay(bed):
+    """One packet too few is sent again: a byte is missing, and that is seen."""
+    shift.setup(bed, shift.WRONG_MODULE)
+    try:
+        client = bed.nodes[0]
+        verify = start(bed, "--size", 65536, "--depth", 16, "--progress", 1,
+                       "--timeout", 10)
+        verify.go()
+        verify.more(2)
+        bed.drop(client, 0, "--dir", "out", "--opcode", "RC_WRITE_*", "--skip", 5)
+        wait_for("packets lost", lambda: dropped(bed) > 0)
+        client.link(0, False)
+        statuses = {verify.client.wait(120), verify.server.wait(120)}
+        check(statuses & {1, 4} and 0 not in statuses,
+              f"not caught: {statuses}\n{verify.client.tail()}{verify.server.tail()}")
+    finally:
+        bed.stop_processes()
+        bed.plug_all()
+        shift.forget(bed)
+
+
 def goes_silent(bed):
     """The path of rail 0 loses everything, and nobody is told."""
     bed.drop(bed.nodes[0], 0, "--dir", "in")

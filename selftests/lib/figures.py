@@ -1,0 +1,238 @@
+# SPDX-License-Identifier: GPL-2.0
+"""Measurements for scripts/bench: each takes a lab and returns numbers."""
+
+import json
+import re
+import statistics
+import time
+
+import shift
+from testbed import PATCHED, check, wait_for
+from traffic import Verify, perftest
+
+NS_PER_INSTRUCTION = 8      # lab up --icount
+STOCK_DIR = "/opt/rdma-core-stock"
+STOCK = {"LD_LIBRARY_PATH": f"{STOCK_DIR}/lib"}
+RESULT = re.compile(r"^\s*(\d+)\s+(\d+)\s+([\d.]+)\s+([\d.]+)\s+([\d.]+)", re.M)
+
+
+def figures(bed, program, env, *options):
+    """The numbers of perftest's result line."""
+    client, server = bed.nodes
+    serving, running = perftest(client, server, program, *options, env=env)
+    running.expect(0, 180)
+    serving.expect(0, 60)
+    found = RESULT.search(running.text)
+    check(found, f"{program}: no result line:\n{running.tail()}")
+    return [float(value) for value in found.groups()]
+
+
+def throughput(bed, env):
+    """Average MB/s of 64 KiB WRITEs."""
+    return figures(bed, "ib_write_bw", env, "-s", 65536, "-n", 300)[3]
+
+
+def latency(bed, env):
+    """Typical microseconds of an 8-byte WRITE."""
+    return figures(bed, "ib_write_lat", env, "-s", 8, "-n", 1500)[4]
+
+
+def post_cost(bed, env):
+    """Instructions of ibv_post_send with its doorbell, user space and kernel.
+
+    It is the only part of a WRITE's way that holds anything of ours. A quarter of
+    the calls took less: those that no interrupt came into.
+    """
+    verify = Verify(*bed.nodes[:2], "--size", 8, "--depth", 1, "--iters", 1000,
+                    "--inline", "--post-cost", env=env)
+    verify.go()
+    verify.end()
+    found = re.search(r"^post-cost .* 25 % (\d+)", verify.client.text, re.M)
+    check(found, f"no post-cost:\n{verify.client.tail()}")
+    return float(found.group(1)) / NS_PER_INSTRUCTION
+
+
+class Series:
+    """Values of one measurement with and without us."""
+
+    def __init__(self, name, unit, function):
+        self.name, self.unit, self.function = name, unit, function
+        self.values = {"stock": [], "shift": []}
+
+    def measure(self, bed, which):
+        """Once more."""
+        env = PATCHED if which == "shift" else STOCK
+        value = self.function(bed, env)
+        self.values[which].append(value)
+        print(f"  {which:6} {self.name:24} {value:10.2f} {self.unit}",
+              flush=True)
+
+    def report(self):
+        """Medians and their ratio."""
+        stock, shifted = (statistics.median(self.values[which])
+                          for which in ("stock", "shift"))
+        pairs = sorted(b / a for a, b in zip(self.values["stock"],
+                                             self.values["shift"]))
+        print(f"{self.name:24} stock {stock:10.2f}  shift {shifted:10.2f} "
+              f"{self.unit:5} ratio {shifted / stock:.3f} (pairs "
+              f"{pairs[0]:.3f} to {pairs[-1]:.3f})")
+        return stock, shifted
+
+
+class Monitor:
+    """The events of a node's QPs, from now on."""
+
+    def __init__(self, node):
+        self.process = node.start(["shiftctl", "-j", "monitor"])
+        self.begin()
+
+    def begin(self):
+        """What comes after this is looked at."""
+        self.start = len(self.process.lines)
+        self.began = time.monotonic()
+
+    def events(self):
+        """Events so far: (host's clock, event)."""
+        found = []
+        for when, line in self.process.lines[self.start:]:
+            try:
+                event = json.loads(line)
+            except ValueError:
+                continue
+            if event.get("object") == "qp":
+                found.append((when, event))
+        return found
+
+    def wait(self, name, count=1):
+        """All events, once there are so many of a name."""
+        return wait_for(f"{count} events '{name}'", lambda: (
+            lambda seen: seen if sum(e["event"] == name for _, e in seen) >= count
+            else None)(self.events()), 120)
+
+
+def span(events, first, last):
+    """Microseconds from the first event of one name to the last of another."""
+    begin = min(e["time_ns"] for _, e in events if e["event"] == first)
+    end = max(e["time_ns"] for _, e in events if e["event"] == last)
+    return (end - begin) / 1e3
+
+
+def one_switch(bed, monitor, verify, act):
+    """Do what makes the QP move; microseconds to its first completion there."""
+    verify.more(2)
+    monitor.begin()
+    act()
+    events = monitor.wait("completion")
+    verify.more(1)
+    return span(events, "fault", "completion"), events
+
+
+def switches(bed):
+    """A pulled cable and the way back: (switch, failback), microseconds."""
+    client, server = bed.nodes
+    monitor = Monitor(client)
+    verify = Verify(client, server, "--size", 8, "--depth", 16, "--progress", 500)
+    for node in bed.nodes:
+        shift.protected(node, 1)
+    verify.go()
+    away, _ = one_switch(bed, monitor, verify, lambda: client.link(0, False))
+    bed.plug_all()
+    shift.wait_session(bed, 2)
+    home, _ = one_switch(bed, monitor, verify, lambda: shift.must(
+        client, "pair", "undrain", "rxe0"))
+    verify.finish()
+    bed.stop_processes()
+    return away, home
+
+
+def detection(bed, how):
+    """Milliseconds of the host's clock from a fault to the first event of it.
+
+    event: the own cable; peer: the other node's cable; heartbeat: silent loss.
+    """
+    client, server = bed.nodes
+    monitor = Monitor(client)
+    verify = Verify(client, server, "--size", 8, "--depth", 16, "--progress", 500,
+                    "--qp-timeout", 22)
+    for node in bed.nodes:
+        shift.protected(node, 1)
+    shift.wait_session(bed, 2)
+    verify.go()
+    verify.more(2)
+    monitor.begin()
+    if how == "heartbeat":
+        bed.drop(client, 0, "--dir", "in")
+        bed.drop(client, 0, "--dir", "out")
+    else:
+        (client if how == "event" else server).link(0, False)
+    name = "agreed" if how == "peer" else "fault"
+    seen = [when for when, e in monitor.wait(name) if e["event"] in ("fault", "agreed")]
+    verify.more(1)
+    verify.finish()
+    bed.stop_processes()
+    bed.plug_all()
+    shift.wait_session(bed)
+    return (min(seen) - monitor.began) * 1e3
+
+
+def available(node):
+    """KB of memory that could be had on a node."""
+    node.must("sync; echo 3 > /proc/sys/vm/drop_caches")
+    return int(node.must("awk '/MemAvailable/ {print $2}' /proc/meminfo"))
+
+
+def storm(bed, qps, with_module=True):
+    """Many QPs: (KB per QP, ms from the first fault to the last QP's completion)."""
+    client, server = bed.nodes
+    before = available(client)
+    verify = Verify(client, server, "--size", 64, "--depth", 4, "--progress", 2000,
+                    "--timeout", 180, qps=qps)
+    if with_module:
+        for node in bed.nodes:
+            shift.protected(node, qps)
+    used = (before - available(client)) / qps
+    verify.go()
+    verify.more(2)
+    took = None
+    if with_module:
+        monitor = Monitor(client)
+        client.link(0, False)
+        events = monitor.wait("completion", qps)
+        took = span(events, "fault", "completion") / 1e3
+    verify.more(1)
+    verify.finish()
+    bed.stop_processes()
+    bed.plug_all()
+    return used, took
+
+
+def fallback(bed, device):
+    """Average MB/s of 64 KiB WRITEs on rxe1: native, or of rxe0's QPs moved there."""
+    client, server = bed.nodes
+    words = ("-s", 65536, "-n", 600)
+    serving, running = perftest(client, server, "ib_write_bw", *words, device=device)
+    if device == "rxe0":
+        for node in bed.nodes:
+            shift.protected(node, 1, "fallback")
+    running.expect(0, 180)
+    serving.expect(0, 60)
+    found = RESULT.search(running.text)
+    check(found, f"no result line:\n{running.tail()}")
+    return float(found.group(4))
+
+
+def in_turn(bed, series, runs):
+    """Stock and shift in turn, so that both see the same machine."""
+    for turn in range(runs):
+        order = ("stock", "shift") if turn % 2 else ("shift", "stock")
+        for which in order:
+            if which == "shift":
+                shift.setup(bed)
+            for one in series:
+                one.measure(bed, which)
+            bed.stop_processes()
+            if which == "shift":
+                shift.forget(bed)
+    return [one.report() for one in series]
+
+
