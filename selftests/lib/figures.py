@@ -165,7 +165,8 @@ def detection(bed, how):
         bed.drop(client, 0, "--dir", "out")
     else:
         (client if how == "event" else server).link(0, False)
-    name = "agreed" if how == "peer" else "fault"
+    # Who finds out first asks; both agree.
+    name = "fault" if how == "event" else "agreed"
     seen = [when for when, e in monitor.wait(name) if e["event"] in ("fault", "agreed")]
     verify.more(1)
     verify.finish()
