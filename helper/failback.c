@@ -267,6 +267,18 @@ static void judge(struct path *p, uint64_t now,
 	p->since = p->up ? now : 0;
 }
 
+/* Those that neither a link nor a queue pair uses any more. */
+static void forget_unseen(struct shift_failback *fb)
+{
+	size_t i, kept = 0;
+
+	for (i = 0; i < fb->n_paths; i++)
+		if (fb->paths[i].seen)
+			fb->paths[kept++] = fb->paths[i];
+	fb->n_paths = kept;
+	fb->n_qps = 0;
+}
+
 /**
  * shift_failback_end() - decide
  * @fb: all that the kernel has was told
@@ -301,5 +313,6 @@ uint64_t shift_failback_end(struct shift_failback *fb, uint64_t now,
 		if (one < again)
 			again = one;
 	}
+	forget_unseen(fb);
 	return again;
 }

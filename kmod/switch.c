@@ -129,6 +129,9 @@ static u8 message_target(const struct shift_msg *m)
 /* May the message's epoch be joined?  Then there is a QP for its target, too. */
 static bool joins(struct shift_qp *sqp, const struct shift_msg *m)
 {
+	if (sqp->state == SHIFT_ST_OFF || sqp->state == SHIFT_ST_FAIL ||
+	    sqp->state == SHIFT_ST_APP)
+		return false;
 	return (m->type == SHIFT_MSG_REQ || m->type == SHIFT_MSG_ACK ||
 		m->type == SHIFT_MSG_PROGRESS) &&
 	       m->epoch > sqp->epoch && m->epoch >= sqp->highest &&
@@ -192,7 +195,8 @@ void shift_switch_nack(struct shift_qp *sqp, const struct shift_msg *m)
 	if (sqp->state == SHIFT_ST_FAIL || sqp->state == SHIFT_ST_APP ||
 	    sqp->state == SHIFT_ST_OFF)
 		nack.nack.code = SHIFT_NACK_GONE;
-	else if (!sqp->peer_ok || (m->type == SHIFT_MSG_REQ && !sqp->spare[m->req.to]))
+	else if (!sqp->peer_ok ||
+		 (m->type == SHIFT_MSG_REQ && !shift_standby_qpn(sqp, m->req.to)))
 		nack.nack.code = SHIFT_NACK_NO_MIRROR;
 	else
 		nack.nack.code = SHIFT_NACK_BUSY;
