@@ -9,7 +9,7 @@
 #include <linux/sched/mm.h>
 #include <linux/slab.h>
 #include "link_priv.h"
-#include "shift.h"
+#include "switch.h"
 
 #define SHIFT_CARRIER_SETUP	3000	/* ms until it must be established */
 

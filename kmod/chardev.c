@@ -17,10 +17,10 @@
 #include <linux/uaccess.h>
 #include <linux/vmalloc.h>
 #include "compat/compat.h"
-#include "shift.h"
+#include "provider.h"
+#include "srq.h"
 #include "sysfs.h"
 
-#define SHIFT_SIDE_MAX		4096u
 #define SHIFT_SIDE_SHIFT	24	/* of an id in the mmap offset */
 #define SHIFT_FILE_IDS		65535
 
@@ -28,7 +28,7 @@
  * struct shift_file - one open of /dev/shift
  * @mm: who may use it; a forked child may not.
  * @lock: @objects, and that an object is not unregistered twice.
- * @objects: registered CQs and QPs by id.
+ * @objects: registered CQs, SRQs and QPs by id.
  */
 struct shift_file {
 	struct mm_struct *mm;
@@ -57,6 +57,11 @@ static void file_drop(struct shift_obj *obj)
 
 		shift_cq_unregister(scq);
 		shift_cq_put(scq);
+	} else if (obj->type == SHIFT_OBJ_SRQ) {
+		struct shift_srq *ssrq = container_of(obj, struct shift_srq, obj);
+
+		shift_srq_unregister(ssrq);
+		shift_srq_put(ssrq);
 	} else {
 		struct shift_qp *sqp = container_of(obj, struct shift_qp, obj);
 
@@ -111,7 +116,8 @@ static int find_in(struct shift_dev *sdev, struct shift_dev *backup, void *arg)
 	struct shift_obj *obj;
 	struct list_head *head;
 
-	head = find->type == SHIFT_OBJ_CQ ? &sdev->cqs : &sdev->qps;
+	head = find->type == SHIFT_OBJ_CQ ? &sdev->cqs :
+	       find->type == SHIFT_OBJ_SRQ ? &sdev->srqs : &sdev->qps;
 	mutex_lock(&sdev->list_lock);
 	list_for_each_entry(obj, head, list) {
 		if (find->type == SHIFT_OBJ_CQ) {
@@ -120,6 +126,12 @@ static int find_in(struct shift_dev *sdev, struct shift_dev *backup, void *arg)
 			if (!owns(find->ufile, find->handle, scq->ufile, scq->handle, scq->mm))
 				continue;
 			shift_cq_get(scq);
+		} else if (find->type == SHIFT_OBJ_SRQ) {
+			struct shift_srq *ssrq = container_of(obj, struct shift_srq, obj);
+
+			if (!owns(find->ufile, find->handle, ssrq->ufile, ssrq->handle, ssrq->mm))
+				continue;
+			shift_srq_get(ssrq);
 		} else {
 			struct shift_qp *sqp = container_of(obj, struct shift_qp, obj);
 
@@ -150,61 +162,6 @@ static int file_add(struct shift_file *file, struct shift_obj *obj, u32 *id)
 	return xa_alloc(&file->objects, id, obj, XA_LIMIT(1, SHIFT_FILE_IDS), GFP_KERNEL);
 }
 
-static int cq_register(struct shift_cq *scq, const struct shift_abi_reg_cq *reg)
-{
-	struct shift_abi_side *side = NULL;
-	struct shift_ring ring;
-	struct shift_word flag;
-	u32 entries, len;
-	int err;
-
-	err = shift_ring_pin_rxe(&ring, reg->ring.addr, reg->ring.len);
-	if (err)
-		return err;
-	err = ring.slot_size < sizeof(struct ib_uverbs_wc) + sizeof(u64) ? -EINVAL : 0;
-	if (!err)
-		err = shift_word_pin(&flag, reg->flag_addr);
-	if (err)
-		goto err_ring;
-
-	entries = clamp_t(u32, roundup_pow_of_two(scq->cqe + 1), 16, SHIFT_SIDE_MAX);
-	len = PAGE_ALIGN(struct_size(side, wc, entries));
-	side = vmalloc_user(len);
-	if (!side) {
-		err = -ENOMEM;
-		goto err_flag;
-	}
-	side->entries = entries;
-
-	spin_lock_bh(&scq->lock);
-	if (scq->registered) {
-		spin_unlock_bh(&scq->lock);
-		vfree(side);
-		err = -EEXIST;
-		goto err_flag;
-	}
-	scq->ring = ring;
-	scq->flag = flag;
-	if (!scq->side) {
-		scq->side = side;
-		scq->side_len = len;
-		scq->side_entries = entries;
-		side = NULL;
-	}
-	scq->registered = true;
-	if (scq->side_producer != READ_ONCE(scq->side->consumer))
-		shift_word_write(&scq->flag, SHIFT_CQ_FLAG_SIDE);
-	spin_unlock_bh(&scq->lock);
-	vfree(side);	/* registered again after a resize: the old one goes on */
-	return 0;
-
-err_flag:
-	shift_word_unpin(&flag);
-err_ring:
-	shift_ring_unpin(&ring);
-	return err;
-}
-
 static long ioc_register_cq(struct shift_file *file, void __user *arg)
 {
 	struct shift_abi_reg_cq reg;
@@ -216,13 +173,13 @@ static long ioc_register_cq(struct shift_file *file, void __user *arg)
 		return -EFAULT;
 	if (reg.abi_version != SHIFT_ABI_VERSION)
 		return -EPROTONOSUPPORT;
-	if (reg.provider != SHIFT_PROVIDER_RXE || reg.ring.reserved)
+	if (reg.ring.reserved || reg.reserved)
 		return -EINVAL;
 	obj = file_find(reg.cmd_fd, reg.handle, SHIFT_OBJ_CQ);
 	if (!obj)
 		return -ENOENT;
 	scq = container_of(obj, struct shift_cq, obj);
-	err = cq_register(scq, &reg);
+	err = shift_cq_register(scq, &reg);
 	if (err)
 		goto err_put;
 	err = file_add(file, obj, &reg.id);
@@ -240,95 +197,41 @@ err_put:
 	return err;
 }
 
-struct qp_pins {
-	struct shift_ring sq, rq;
-	struct shift_word gate, sq_lock, rq_lock;
-};
-
-static void pins_drop(struct qp_pins *pins)
+static long ioc_register_srq(struct shift_file *file, void __user *arg)
 {
-	shift_word_unpin(&pins->rq_lock);
-	shift_word_unpin(&pins->sq_lock);
-	shift_word_unpin(&pins->gate);
-	shift_ring_unpin(&pins->rq);
-	shift_ring_unpin(&pins->sq);
-}
-
-static int pins_take(struct qp_pins *pins, const struct shift_abi_reg_qp *reg)
-{
+	struct shift_abi_reg_srq reg;
+	struct shift_srq *ssrq;
+	struct shift_obj *obj;
 	int err;
 
-	memset(pins, 0, sizeof(*pins));
-	err = shift_ring_pin_rxe(&pins->sq, reg->sq.addr, reg->sq.len);
-	if (!err && reg->rq.addr)
-		err = shift_ring_pin_rxe(&pins->rq, reg->rq.addr, reg->rq.len);
-	if (!err)
-		err = shift_word_pin(&pins->gate, reg->flag_addr);
-	if (!err)
-		err = shift_word_pin(&pins->sq_lock, reg->sq_lock_addr);
-	if (!err && reg->rq.addr)
-		err = shift_word_pin(&pins->rq_lock, reg->rq_lock_addr);
-	if (!err && pins->sq.slot_size < shift_rxe_slot_min())
-		err = -EINVAL;
-	if (!err && pins->rq.npages && pins->rq.slot_size < shift_rxe_recv_slot_min())
-		err = -EINVAL;
+	if (copy_from_user(&reg, arg, sizeof(reg)))
+		return -EFAULT;
+	if (reg.abi_version != SHIFT_ABI_VERSION)
+		return -EPROTONOSUPPORT;
+	if (reg.provider != SHIFT_PROVIDER_RXE || reg.ring.reserved)
+		return -EINVAL;
+	obj = file_find(reg.cmd_fd, reg.handle, SHIFT_OBJ_SRQ);
+	if (!obj)
+		return -ENOENT;
+	ssrq = container_of(obj, struct shift_srq, obj);
+	err = shift_srq_register(ssrq, &reg);
 	if (err)
-		pins_drop(pins);
-	return err;
-}
-
-static int qp_register(struct shift_qp *sqp, const struct shift_abi_reg_qp *reg)
-{
-	struct shift_entry *entry = NULL;
-	struct shift_recvs recvs = {};
-	struct qp_pins pins;
-	void *raw = NULL;
-	int err;
-
-	err = pins_take(&pins, reg);
+		goto err_put;
+	reg.key = ssrq->key;
+	reg.table_len = ssrq->table_len;
+	reg.entries = ssrq->entries;
+	reg.entry_size = ssrq->entry_size;
+	reg.entry_offset = ssrq->entry_offset;
+	err = file_add(file, obj, &reg.id);
 	if (err)
-		return err;
-	entry = kvcalloc(pins.sq.slots, sizeof(*entry), GFP_KERNEL);
-	raw = kvcalloc(pins.sq.slots, pins.sq.slot_size, GFP_KERNEL);
-	err = shift_recv_init(&recvs, &pins.rq);
-	if (!entry || !raw || err) {
-		err = -ENOMEM;
-		goto err_free;
-	}
+		goto err_unregister;
+	reg.table_offset = (u64)reg.id << SHIFT_SIDE_SHIFT;
+	return copy_to_user(arg, &reg, sizeof(reg)) ? -EFAULT : 0;
 
-	mutex_lock(&sqp->lock);
-	if (!sqp->qp || sqp->registered || sqp->ledger.entry) {
-		err = sqp->qp ? -EEXIST : -ENOENT;
-		goto err_unlock;
-	}
-	if (sqp->reason != SHIFT_REASON_NO_PROVIDER || sqp->app_state != IB_QPS_RESET) {
-		err = -EOPNOTSUPP;	/* not one that could be protected */
-		goto err_unlock;
-	}
-	if (!READ_ONCE(sqp->scq->registered) || !READ_ONCE(sqp->rcq->registered)) {
-		err = -ENOENT;
-		goto err_unlock;
-	}
-	sqp->sq = pins.sq;
-	sqp->rq = pins.rq;
-	sqp->gate = pins.gate;
-	sqp->sq_lock = pins.sq_lock;
-	sqp->rq_lock = pins.rq_lock;
-	sqp->lock_free = reg->lock_free;
-	shift_ledger_init(&sqp->ledger, entry, raw, pins.sq.slots, pins.sq.slot_size);
-	sqp->recvs = recvs;
-	sqp->registered = true;
-	sqp->reason = SHIFT_REASON_NOT_RTS;
-	mutex_unlock(&sqp->lock);
-	return 0;
-
-err_unlock:
-	mutex_unlock(&sqp->lock);
-err_free:
-	shift_recv_free(&recvs);
-	kvfree(raw);
-	kvfree(entry);
-	pins_drop(&pins);
+err_unregister:
+	shift_srq_unregister(ssrq);
+err_put:
+	shift_srq_put(ssrq);
 	return err;
 }
 
@@ -343,13 +246,13 @@ static long ioc_register_qp(struct shift_file *file, void __user *arg)
 		return -EFAULT;
 	if (reg.abi_version != SHIFT_ABI_VERSION)
 		return -EPROTONOSUPPORT;
-	if (reg.provider != SHIFT_PROVIDER_RXE || reg.sq.reserved || reg.rq.reserved)
+	if (reg.sq.reserved || reg.rq.reserved)
 		return -EINVAL;
 	obj = file_find(reg.cmd_fd, reg.handle, SHIFT_OBJ_QP);
 	if (!obj)
 		return -ENOENT;
 	sqp = container_of(obj, struct shift_qp, obj);
-	err = qp_register(sqp, &reg);
+	err = shift_qp_register(sqp, &reg);
 	if (err)
 		goto err_put;
 	err = file_add(file, obj, &reg.id);
@@ -364,6 +267,20 @@ err_put:
 	return err;
 }
 
+static enum shift_obj_type object_type(u32 type)
+{
+	switch (type) {
+	case SHIFT_ABI_CQ:
+		return SHIFT_OBJ_CQ;
+	case SHIFT_ABI_SRQ:
+		return SHIFT_OBJ_SRQ;
+	case SHIFT_ABI_QP:
+		return SHIFT_OBJ_QP;
+	default:
+		return 0;
+	}
+}
+
 static long ioc_unregister(struct shift_file *file, void __user *arg)
 {
 	struct shift_abi_id id;
@@ -373,7 +290,7 @@ static long ioc_unregister(struct shift_file *file, void __user *arg)
 		return -EFAULT;
 	mutex_lock(&file->lock);
 	obj = xa_load(&file->objects, id.id);
-	if (obj && obj->type == (id.type == SHIFT_ABI_CQ ? SHIFT_OBJ_CQ : SHIFT_OBJ_QP))
+	if (obj && obj->type == object_type(id.type))
 		xa_erase(&file->objects, id.id);
 	else
 		obj = NULL;
@@ -419,6 +336,25 @@ static long ioc_wait(struct shift_file *file, void __user *arg)
 	return left > 0 ? 0 : left ? -EINTR : -ETIMEDOUT;
 }
 
+static long kick_srq(struct shift_file *file, u32 id)
+{
+	struct shift_srq *ssrq = NULL;
+	struct shift_obj *obj;
+
+	mutex_lock(&file->lock);
+	obj = xa_load(&file->objects, id);
+	if (obj && obj->type == SHIFT_OBJ_SRQ) {
+		ssrq = container_of(obj, struct shift_srq, obj);
+		shift_srq_get(ssrq);
+	}
+	mutex_unlock(&file->lock);
+	if (!ssrq)
+		return -ENOENT;
+	shift_srq_doorbell(ssrq);
+	shift_srq_put(ssrq);
+	return 0;
+}
+
 /* The poster's thread; takes spinlocks only. */
 static long ioc_kick(struct shift_file *file, void __user *arg)
 {
@@ -427,11 +363,15 @@ static long ioc_kick(struct shift_file *file, void __user *arg)
 
 	if (copy_from_user(&id, arg, sizeof(id)))
 		return -EFAULT;
+	if (id.type == SHIFT_ABI_SRQ)
+		return kick_srq(file, id.id);
 	if (id.type != SHIFT_ABI_QP)
 		return -EINVAL;
 	sqp = file_qp(file, id.id);
 	if (!sqp)
 		return -ENOENT;
+	if (READ_ONCE(sqp->registered) && sqp->provider->kick_sends)
+		shift_replay_doorbell(sqp);
 	shift_recv_doorbell(sqp);
 	shift_qp_put(sqp);
 	return 0;
@@ -498,6 +438,8 @@ static long shift_ioctl(struct file *filp, unsigned int cmd, unsigned long arg)
 		return ioc_register_cq(file, user);
 	case SHIFT_IOC_REGISTER_QP:
 		return ioc_register_qp(file, user);
+	case SHIFT_IOC_REGISTER_SRQ:
+		return ioc_register_srq(file, user);
 	case SHIFT_IOC_UNREGISTER:
 		return ioc_unregister(file, user);
 	case SHIFT_IOC_WAIT:
@@ -511,11 +453,20 @@ static long shift_ioctl(struct file *filp, unsigned int cmd, unsigned long arg)
 	}
 }
 
+static int map_pages(struct vm_area_struct *vma, void *pages, u32 len)
+{
+	if (vma->vm_end - vma->vm_start != len)
+		return -EINVAL;
+	shift_vm_flags_set(vma, VM_DONTCOPY | VM_DONTEXPAND);
+	return remap_vmalloc_range(vma, pages, 0);
+}
+
 /* mmap_lock is held: no lock here may be held around a fault or a pin. */
 static int shift_mmap(struct file *filp, struct vm_area_struct *vma)
 {
 	struct shift_file *file = filp->private_data;
 	u64 offset = (u64)vma->vm_pgoff << PAGE_SHIFT;
+	struct shift_srq *ssrq = NULL;
 	struct shift_cq *scq = NULL;
 	struct shift_obj *obj;
 	int err = -EINVAL;
@@ -529,15 +480,18 @@ static int shift_mmap(struct file *filp, struct vm_area_struct *vma)
 	if (obj && obj->type == SHIFT_OBJ_CQ) {
 		scq = container_of(obj, struct shift_cq, obj);
 		shift_cq_get(scq);
+	} else if (obj && obj->type == SHIFT_OBJ_SRQ) {
+		ssrq = container_of(obj, struct shift_srq, obj);
+		shift_srq_get(ssrq);
 	}
 	xa_unlock(&file->objects);
-	if (!scq)
-		return -EINVAL;
-	if (vma->vm_end - vma->vm_start == scq->side_len) {
-		shift_vm_flags_set(vma, VM_DONTCOPY | VM_DONTEXPAND);
-		err = remap_vmalloc_range(vma, scq->side, 0);
+	if (scq) {
+		err = map_pages(vma, scq->side, scq->side_len);
+		shift_cq_put(scq);
+	} else if (ssrq) {
+		err = map_pages(vma, ssrq->table, ssrq->table_len);
+		shift_srq_put(ssrq);
 	}
-	shift_cq_put(scq);
 	return err;
 }
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * RDMA devices as they come and go, pairs of them, and their port events.
+ * RDMA devices as they come and go, and their port events.
  *
  * add() and remove() run under the core's devices_rwsem: nothing here looks a
  * device up through the core while holding shift_devices_lock.
@@ -8,11 +8,12 @@
 #define pr_fmt(fmt) KBUILD_MODNAME ": " fmt
 
 #include <linux/module.h>
+#include <linux/netdevice.h>
 #include <linux/slab.h>
 #include <net/ipv6.h>
 #include <rdma/ib_cache.h>
 #include <rdma/uverbs_types.h>
-#include "shift.h"
+#include "mw.h"
 #include "sysfs.h"
 
 LIST_HEAD(shift_devices);
@@ -38,6 +39,7 @@ static void dev_release(struct kref *ref)
 	struct shift_dev *sdev = container_of(ref, struct shift_dev, ref);
 
 	xa_destroy(&sdev->qpn);
+	xa_destroy(&sdev->mws);
 	xa_destroy(&sdev->mrs);
 	kfree_rcu(sdev, obj.rcu);
 }
@@ -47,7 +49,8 @@ void shift_dev_put(struct shift_dev *sdev)
 	kref_put(&sdev->ref, dev_release);
 }
 
-static struct shift_dev *dev_by_name(const char *name)
+/* One that is there now, by its name; shift_devices_lock. */
+struct shift_dev *shift_dev_by_name(const char *name)
 {
 	struct shift_dev *sdev;
 
@@ -114,6 +117,108 @@ bool shift_gid_is_local(struct shift_dev *sdev, const union ib_gid *gid)
 	return dev_has_gid(sdev, gid) || dev_has_gid(sdev->backup, gid);
 }
 
+/**
+ * shift_gid_has_carrier - is a cable in, where packets from a GID leave?
+ * @ibdev: the device.
+ * @gid: one of its GIDs.
+ *
+ * Drivers hear of a lost carrier up to a second later; the netdev knows at once.
+ *
+ * Context: any that may take a spinlock.
+ */
+bool shift_gid_has_carrier(struct ib_device *ibdev, const union ib_gid *gid)
+{
+	const struct ib_gid_attr *attr;
+	struct net_device *ndev;
+	bool ok;
+
+	attr = rdma_find_gid(ibdev, gid, IB_GID_TYPE_ROCE_UDP_ENCAP, NULL);
+	if (IS_ERR(attr))
+		return false;
+	rcu_read_lock();
+	ndev = rdma_read_gid_attr_ndev_rcu(attr);
+	ok = !IS_ERR(ndev) && netif_running(ndev) && netif_carrier_ok(ndev);
+	rcu_read_unlock();
+	rdma_put_gid_attr(attr);
+	return ok;
+}
+
+/* struct shift_dev.carrier, and that it stays while links of it are looked up */
+static DECLARE_RWSEM(carrier_sem);
+
+/*
+ * Links need RDMA CM.  A device without one has the address of an interface that another
+ * device may have, too; NULL: none.
+ */
+static struct shift_dev *find_carrier(struct shift_dev *sdev)
+{
+	struct shift_dev *other;
+	union ib_gid gid;
+
+	lockdep_assert_held(&shift_devices_lock);
+	if (rdma_cap_ib_cm(sdev->ibdev, 1))
+		return shift_dev_get(sdev);
+	if (shift_dev_gid(sdev->ibdev, &gid))
+		return NULL;
+	list_for_each_entry(other, &shift_devices, list)
+		if (rdma_cap_ib_cm(other->ibdev, 1) && dev_has_gid(other, &gid))
+			return shift_dev_get(other);
+	return NULL;
+}
+
+/* Set or clear it; the one before is let go. */
+static void set_carrier(struct shift_dev *sdev, struct shift_dev *carrier)
+{
+	struct shift_dev *old;
+
+	down_write(&carrier_sem);
+	old = sdev->carrier;
+	sdev->carrier = carrier;
+	up_write(&carrier_sem);
+	if (old)
+		shift_dev_put(old);
+}
+
+/* A pair is made: find out whose RDMA CM it uses; shift_devices_lock. */
+void shift_dev_choose_carrier(struct shift_dev *sdev)
+{
+	set_carrier(sdev, find_carrier(sdev));
+}
+
+/* @sdev goes: it is nobody's carrier any more. */
+static void drop_carrier(struct shift_dev *sdev)
+{
+	struct shift_dev *other;
+
+	mutex_lock(&shift_devices_lock);
+	list_for_each_entry(other, &shift_devices, list)
+		if (other->carrier == sdev)
+			set_carrier(other, NULL);
+	mutex_unlock(&shift_devices_lock);
+	set_carrier(sdev, NULL);
+}
+
+/**
+ * shift_dev_link - the link of a device of a pair to an address of a peer's
+ * @sdev: default or backup.
+ * @local: address of it.
+ * @remote: the peer's.
+ *
+ * Context: process context; the pair's mirror_sem.
+ * Return: the link, for shift_link_put(), or NULL.
+ */
+struct shift_link *shift_dev_link(struct shift_dev *sdev, const union ib_gid *local,
+				  const union ib_gid *remote)
+{
+	struct shift_link *link = NULL;
+
+	down_read(&carrier_sem);
+	if (sdev->carrier)
+		link = shift_link_get(sdev->carrier->ibdev, local, remote);
+	up_read(&carrier_sem);
+	return IS_ERR(link) ? NULL : link;
+}
+
 static void dev_kick(struct shift_dev *sdev)
 {
 	struct shift_obj *obj;
@@ -169,14 +274,17 @@ static int dev_add(struct ib_device *ibdev)
 	sdev->ibdev = ibdev;
 	strscpy(sdev->name, dev_name(&ibdev->dev), sizeof(sdev->name));
 	sdev->guid = be64_to_cpu(ibdev->node_guid);
+	sdev->driver = ibdev->ops.driver_id;
 	init_rwsem(&sdev->mirror_sem);
 	init_rwsem(&sdev->ring_sem);
 	mutex_init(&sdev->list_lock);
 	INIT_LIST_HEAD(&sdev->pds);
 	INIT_LIST_HEAD(&sdev->cqs);
 	INIT_LIST_HEAD(&sdev->qps);
+	INIT_LIST_HEAD(&sdev->srqs);
 	xa_init(&sdev->qpn);
 	xa_init(&sdev->mrs);
+	shift_mw_init(sdev);
 	INIT_IB_EVENT_HANDLER(&sdev->events, ibdev, dev_event);
 	ib_register_event_handler(&sdev->events);
 	ib_set_client_data(ibdev, &shift_client, sdev);
@@ -188,7 +296,7 @@ static int dev_add(struct ib_device *ibdev)
 }
 
 /* Everything that lives on @sdev's backup goes, before that device does. */
-static void dev_drop_backup(struct shift_dev *sdev)
+void shift_dev_drop_backup(struct shift_dev *sdev)
 {
 	struct shift_dev *backup;
 
@@ -200,7 +308,9 @@ static void dev_drop_backup(struct shift_dev *sdev)
 		return;
 	/* a pair made later is a new one */
 	WRITE_ONCE(sdev->drained, false);
+	WRITE_ONCE(sdev->policy, SHIFT_POLICY_STRICT);
 	shift_qp_device_gone(sdev);
+	shift_srq_device_gone(sdev, true);
 	shift_mr_device_gone(sdev, true);
 	shift_notify_pair(sdev, backup, false);
 	shift_dev_put(backup);
@@ -233,12 +343,13 @@ static void dev_remove(struct ib_device *ibdev, void *client_data)
 	mutex_unlock(&shift_devices_lock);
 
 	while ((other = dev_backed_by(sdev))) {
-		dev_drop_backup(other);
+		shift_dev_drop_backup(other);
 		shift_dev_put(other);
 	}
-	dev_drop_backup(sdev);
+	shift_dev_drop_backup(sdev);
 	if (sdev->attached)
 		shift_ops_detach(sdev, true);
+	drop_carrier(sdev);
 	shift_link_device_gone(ibdev);
 	sdev->ibdev = NULL;
 	shift_dev_put(sdev);
@@ -249,169 +360,6 @@ static struct ib_client shift_client = {
 	.add = dev_add,
 	.remove = dev_remove,
 };
-
-static int pair_check(struct shift_dev *sdev, struct shift_dev *backup,
-		      struct netlink_ext_ack *extack)
-{
-	if (!sdev) {
-		NL_SET_ERR_MSG_MOD(extack, "no such RDMA device (default)");
-		return -ENODEV;
-	}
-	if (!backup) {
-		NL_SET_ERR_MSG_MOD(extack, "no such RDMA device (backup)");
-		return -ENODEV;
-	}
-	if (sdev == backup) {
-		NL_SET_ERR_MSG_MOD(extack, "a device cannot be its own backup");
-		return -EINVAL;
-	}
-	if (sdev->backup) {
-		NL_SET_ERR_MSG_MOD(extack, "device has a backup already");
-		return -EEXIST;
-	}
-	if (sdev->ibdev->ops.driver_id != backup->ibdev->ops.driver_id) {
-		NL_SET_ERR_MSG_MOD(extack, "devices of different drivers cannot be paired");
-		return -EOPNOTSUPP;
-	}
-	return 0;
-}
-
-/**
- * shift_pair_add - let one device stand in for another
- * @dev: name of the device that applications open.
- * @bdev: name of the device that stands in for it.
- * @extack: where a refusal is explained.
- *
- * Objects made before are not protected.
- *
- * Context: process context.
- * Return: 0, -ENODEV, -EINVAL, -EEXIST, -EOPNOTSUPP, -ENOMEM, -EBUSY.
- */
-int shift_pair_add(const char *dev, const char *bdev, struct netlink_ext_ack *extack)
-{
-	struct shift_dev *sdev, *backup;
-	int err;
-
-	mutex_lock(&shift_devices_lock);
-	sdev = dev_by_name(dev);
-	backup = dev_by_name(bdev);
-	err = pair_check(sdev, backup, extack);
-	if (err)
-		goto out;
-
-	down_write(&sdev->mirror_sem);
-	sdev->backup = shift_dev_get(backup);
-	up_write(&sdev->mirror_sem);
-
-	err = shift_ops_attach(sdev);
-	if (err) {
-		NL_SET_ERR_MSG_MOD(extack, "device operations could not be interposed");
-		down_write(&sdev->mirror_sem);
-		sdev->backup = NULL;
-		up_write(&sdev->mirror_sem);
-		shift_dev_put(backup);
-		goto out;
-	}
-	shift_notify_pair(sdev, backup, true);
-	pr_info("%s is backed by %s\n", dev, bdev);
-out:
-	mutex_unlock(&shift_devices_lock);
-	return err;
-}
-
-/**
- * shift_pair_del - take a pair apart
- * @dev: name of the default device.
- * @extack: where a refusal is explained.
- *
- * Context: process context.
- * Return: 0, -ENODEV, -ENOENT (not paired), -EBUSY (objects are tracked).
- */
-int shift_pair_del(const char *dev, struct netlink_ext_ack *extack)
-{
-	struct shift_dev *sdev;
-	int err;
-
-	mutex_lock(&shift_devices_lock);
-	sdev = dev_by_name(dev);
-	if (!sdev) {
-		NL_SET_ERR_MSG_MOD(extack, "no such RDMA device");
-		err = -ENODEV;
-		goto out;
-	}
-	if (!sdev->backup) {
-		NL_SET_ERR_MSG_MOD(extack, "device has no backup");
-		err = -ENOENT;
-		goto out;
-	}
-	err = shift_ops_detach(sdev, false);
-	if (err) {
-		NL_SET_ERR_MSG_MOD(extack, "applications use the device: stop them first");
-		goto out;
-	}
-	dev_drop_backup(sdev);
-	pr_info("%s has no backup any more\n", dev);
-out:
-	mutex_unlock(&shift_devices_lock);
-	return err;
-}
-
-/**
- * shift_pair_move - move QPs of a device
- * @dev: name of the default device.
- * @qpn: the one to move; 0: all.
- * @path: 0 default, 1 backup.
- * @keep: those that become protected later move too, until told otherwise.
- * @extack: where a refusal is explained.
- *
- * What becomes of it shows in their states: nobody is waited for.
- *
- * Context: process context.
- * Return: 0, -ENODEV, -ENOENT.
- */
-int shift_pair_move(const char *dev, u32 qpn, u8 path, bool keep,
-		    struct netlink_ext_ack *extack)
-{
-	struct shift_dev *sdev;
-	int err = -ENODEV;
-
-	mutex_lock(&shift_devices_lock);
-	sdev = dev_by_name(dev);
-	if (sdev && sdev->backup)
-		shift_dev_get(sdev);
-	else
-		sdev = NULL;
-	mutex_unlock(&shift_devices_lock);
-	if (!sdev) {
-		NL_SET_ERR_MSG_MOD(extack, "no such RDMA device, or it has no backup");
-		return err;
-	}
-	if (keep)
-		WRITE_ONCE(sdev->drained, path);
-	err = shift_move_ask(sdev, 0, qpn, path) || keep ? 0 : -ENOENT;
-	if (err)
-		NL_SET_ERR_MSG_MOD(extack, "no protected QP of that number on this device");
-	shift_dev_put(sdev);
-	return err;
-}
-
-int shift_pair_walk(int (*fn)(struct shift_dev *sdev, struct shift_dev *backup,
-			      void *arg), void *arg)
-{
-	struct shift_dev *sdev;
-	int err = 0;
-
-	mutex_lock(&shift_devices_lock);
-	list_for_each_entry(sdev, &shift_devices, list) {
-		if (!sdev->backup)
-			continue;
-		err = fn(sdev, sdev->backup, arg);
-		if (err)
-			break;
-	}
-	mutex_unlock(&shift_devices_lock);
-	return err;
-}
 
 int shift_device_init(void)
 {

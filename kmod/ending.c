@@ -6,13 +6,12 @@
 #define pr_fmt(fmt) KBUILD_MODNAME ": " fmt
 
 #include <linux/ktime.h>
-#include "shift.h"
+#include <linux/slab.h>
+#include "switch.h"
 
 /* The switch is called off: nothing changed, doorbells that were kept are rung. */
 void shift_switch_call_off(struct shift_qp *sqp)
 {
-	const struct ib_send_wr *bad;
-
 	sqp->asks = 0;
 	sqp->cause = SHIFT_CAUSE_NONE;
 	memset(&sqp->times, 0, sizeof(sqp->times));
@@ -22,6 +21,7 @@ void shift_switch_call_off(struct shift_qp *sqp)
 		/* it goes on there: what was posted meanwhile lies in the ring */
 		shift_standby_hold(sqp, false);
 		shift_switch_kick(sqp, SHIFT_QP_KICK);
+		shift_switch_watch(sqp);
 		return;
 	}
 	if (READ_ONCE(sqp->sdev->port_down))
@@ -30,7 +30,7 @@ void shift_switch_call_off(struct shift_qp *sqp)
 	if (!test_and_clear_bit(SHIFT_QP_GATED, &sqp->flags))
 		return;
 	/* doorbells that were kept */
-	sqp->sdev->saved.post_send(sqp->qp, NULL, &bad);
+	shift_provider_doorbell(sqp);
 }
 
 static void send_gone(struct shift_qp *sqp)
@@ -41,6 +41,34 @@ static void send_gone(struct shift_qp *sqp)
 		return;
 	m.gone.reason = sqp->reason;
 	shift_switch_send(sqp, sqp->path, &m);
+}
+
+/* The error that was kept back, if there is nothing outstanding to give it to. */
+static void push_kept_error(struct shift_qp *sqp, u32 status)
+{
+	struct shift_abi_wc wc = { .status = status, .qp_num = sqp->qpn };
+
+	if (test_bit(SHIFT_QP_ERRORED, &sqp->flags) && sqp->registered &&
+	    !shift_ledger_count(&sqp->ledger))
+		shift_cq_push(sqp->scq, &wc);
+}
+
+/*
+ * It can neither be stopped nor be taken over: the driver's own flushes are what the
+ * application gets, as without us.
+ */
+static void fail_unfenced(struct shift_qp *sqp, u32 status)
+{
+	struct ib_qp_attr attr = { .qp_state = IB_QPS_ERR };
+
+	pr_warn_ratelimited("%s qp %u: gave up, and the NIC does not stop it\n",
+			    sqp->sdev->name, sqp->qpn);
+	shift_stat_inc(SHIFT_STAT_FAILED);
+	shift_switch_state(sqp, SHIFT_ST_APP);
+	shift_switch_app(sqp);
+	sqp->reason = SHIFT_REASON_FAILED;
+	sqp->sdev->saved.modify_qp(sqp->qp, &attr, IB_QP_STATE, NULL);
+	push_kept_error(sqp, status);
 }
 
 /**
@@ -58,16 +86,22 @@ void shift_switch_fail(struct shift_qp *sqp, u32 status)
 
 	if (from == SHIFT_ST_FAIL)
 		return;
-	if (sqp->path == 0 && !test_bit(SHIFT_QP_FENCED, &sqp->flags) &&
-	    shift_fence(sqp, &errored) == -ECANCELED) {
-		/* the application's own error lies in its CQ: that is what it gets */
-		shift_switch_state(sqp, SHIFT_ST_APP);
-		shift_switch_app(sqp);
-		return;
+	if (sqp->path == 0 && !test_bit(SHIFT_QP_FENCED, &sqp->flags)) {
+		if (shift_fence(sqp, &errored) == -ECANCELED) {
+			/* the application's own error lies in its CQ: that is what it gets */
+			shift_switch_state(sqp, SHIFT_ST_APP);
+			shift_switch_app(sqp);
+			return;
+		}
+		if (!test_bit(SHIFT_QP_FENCED, &sqp->flags)) {
+			fail_unfenced(sqp, status);
+			return;
+		}
 	}
 	/* what was executed still counts */
 	shift_standby_fence(sqp);
 	shift_standby_stop(sqp);
+	shift_srq_ended(sqp);
 	set_bit(SHIFT_QP_GATED, &sqp->flags);
 	shift_switch_state(sqp, SHIFT_ST_FAIL);
 	pr_warn_ratelimited("%s qp %u: gave up in %s on path %u: %s\n", sqp->sdev->name,
@@ -77,16 +111,25 @@ void shift_switch_fail(struct shift_qp *sqp, u32 status)
 	sqp->fail_status = status;
 	shift_stat_inc(SHIFT_STAT_FAILED);
 	shift_fence_open(sqp);
-	if (test_bit(SHIFT_QP_ERRORED, &sqp->flags) && sqp->registered &&
-	    !shift_ledger_count(&sqp->ledger)) {
-		/* its error was kept back, and what it was for is lost: say so once */
-		struct shift_abi_wc wc = { .status = status, .qp_num = sqp->qpn };
-
-		shift_cq_push(sqp->scq, &wc);
-	}
+	push_kept_error(sqp, status);
 	shift_replay_flush(sqp);
 	shift_notify_qp(sqp, SHIFT_QP_EV_FAILED, ktime_get_real_ns());
 	send_gone(sqp);
+}
+
+/* Could its own QP still receive?  If that cannot be told, it could. */
+static bool receives(struct shift_qp *sqp)
+{
+	struct ib_qp_attr *attr;
+	bool yes = true;
+
+	if (!sqp->qp)
+		return false;
+	attr = kzalloc(sizeof(*attr), GFP_NOIO);
+	if (attr && !shift_fence_query(sqp, attr))
+		yes = attr->qp_state != IB_QPS_ERR && attr->qp_state != IB_QPS_RESET;
+	kfree(attr);
+	return yes;
 }
 
 /* The application's own error or teardown: it sees what it would have seen. */
@@ -100,14 +143,15 @@ void shift_switch_app(struct shift_qp *sqp)
 		/* the hardware cannot flush what it no longer has */
 		shift_standby_fence(sqp);
 		shift_standby_stop(sqp);
+		shift_srq_ended(sqp);
 		sqp->fail_status = IB_WC_WR_FLUSH_ERR;
 		shift_replay_flush(sqp);
 	} else {
-		const struct ib_send_wr *bad;
-
+		if (sqp->ssrq && !receives(sqp))
+			shift_srq_ended(sqp);
 		if (test_and_clear_bit(SHIFT_QP_GATED, &sqp->flags) && sqp->qp &&
 		    !test_bit(SHIFT_QP_DEAD, &sqp->flags))
-			sqp->sdev->saved.post_send(sqp->qp, NULL, &bad);
+			shift_provider_doorbell(sqp);
 	}
 	shift_fence_open(sqp);
 	shift_notify_qp(sqp, SHIFT_QP_EV_STATE, ktime_get_real_ns());
@@ -118,7 +162,8 @@ void shift_switch_app(struct shift_qp *sqp)
  * @sqp: the QP.
  * @reason: what operators are told.
  *
- * One that has already left its default NIC cannot be: it fails.
+ * One that has already left its default NIC, or whose error was kept back, cannot
+ * be: it fails.
  */
 void shift_switch_unprotect(struct shift_qp *sqp, enum shift_reason reason)
 {
@@ -130,7 +175,8 @@ void shift_switch_unprotect(struct shift_qp *sqp, enum shift_reason reason)
 		sqp->reason = reason;
 		return;
 	}
-	if (sqp->path || test_bit(SHIFT_QP_FENCED, &sqp->flags)) {
+	if (sqp->path || test_bit(SHIFT_QP_FENCED, &sqp->flags) ||
+	    (sqp->state != SHIFT_ST_OFF && test_bit(SHIFT_QP_ERRORED, &sqp->flags))) {
 		shift_switch_fail(sqp, IB_WC_RETRY_EXC_ERR);
 		return;
 	}
@@ -146,4 +192,45 @@ void shift_switch_unprotect(struct shift_qp *sqp, enum shift_reason reason)
 	sqp->asks = 0;
 	if (was)
 		shift_notify_qp(sqp, SHIFT_QP_EV_STATE, ktime_get_real_ns());
+}
+
+/**
+ * shift_switch_backup_gone - the backup device is being removed
+ * @sqp: the QP, locked.
+ *
+ * One that is home again, by a QP of ours, goes on there.  Its peer finds out when it
+ * asks for the backup.
+ */
+void shift_switch_backup_gone(struct shift_qp *sqp)
+{
+	struct shift_link *link = sqp->link[1];
+
+	if (sqp->path == SHIFT_PATH_HOME && sqp->state == SHIFT_ST_ASKED &&
+	    shift_switch_healthy(sqp)) {
+		shift_switch_state(sqp, SHIFT_ST_RUN);
+		shift_switch_call_off(sqp);
+	}
+	if (sqp->path != SHIFT_PATH_HOME || sqp->state != SHIFT_ST_RUN) {
+		shift_switch_unprotect(sqp, SHIFT_REASON_DEVICE_GONE);
+		shift_standby_destroy(sqp);
+		return;
+	}
+	shift_standby_drop(sqp, SHIFT_PATH_BACKUP);
+	sqp->link[1] = NULL;
+	if (link)
+		shift_link_put(link);
+	sqp->reason = SHIFT_REASON_DEVICE_GONE;
+	shift_notify_qp(sqp, SHIFT_QP_EV_STATE, ktime_get_real_ns());
+}
+
+/**
+ * shift_switch_peer_gone - the peer's QP is no more
+ * @sqp: the QP, locked.
+ */
+void shift_switch_peer_gone(struct shift_qp *sqp)
+{
+	if (sqp->path && (sqp->state == SHIFT_ST_RUN || shift_switch_healthy(sqp)))
+		sqp->peer_ok = false;	/* our sends will find out; nothing to go back to */
+	else
+		shift_switch_event(sqp, SHIFT_EV_RX_GONE, NULL);
 }

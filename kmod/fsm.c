@@ -8,6 +8,8 @@
  */
 #include "fsm.h"
 
+#define SHIFT_EPOCH_LEAP	(1u << 24)	/* years of asks in vain */
+
 #define ST(s)	(1u << SHIFT_ST_##s)
 #define G(g)	SHIFT_G_##g
 
@@ -371,4 +373,19 @@ u32 shift_epoch_next(u32 highest, bool odd)
 	if ((next & 1) != (odd ? 1u : 0u))
 		next++;
 	return next;
+}
+
+/**
+ * shift_epoch_learn() - a NACK says what its sender has asked with
+ * @highest: highest epoch ever sent or joined.
+ * @busy: the peer's; 0: it has none.
+ *
+ * An end whose asks got no answer is ahead, and would refuse ours until we have
+ * asked as often.  A leap that no asking explains is not believed: epochs end.
+ *
+ * Return: what the next ask is to be above.
+ */
+u32 shift_epoch_learn(u32 highest, u32 busy)
+{
+	return busy > highest && busy - highest <= SHIFT_EPOCH_LEAP ? busy : highest;
 }

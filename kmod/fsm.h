@@ -115,5 +115,6 @@ const char *shift_action_name(enum shift_action action);
 unsigned int shift_fsm_deadline_ms(enum shift_state state);
 
 u32 shift_epoch_next(u32 highest, bool odd);
+u32 shift_epoch_learn(u32 highest, u32 busy);
 
 #endif /* SHIFT_FSM_H */

@@ -4,7 +4,7 @@
  * each kind.  inbox_lock also covers state changes for readers that cannot sleep,
  * and that nothing is queued once the QP is DEAD.
  */
-#include "shift.h"
+#include "switch.h"
 
 /* Any context that may take a spinlock; the QP must not be freed under us. */
 void shift_switch_kick(struct shift_qp *sqp, unsigned int bit)
@@ -24,6 +24,18 @@ void shift_switch_arm(struct shift_qp *sqp, unsigned int ms)
 	spin_lock_bh(&sqp->inbox_lock);
 	if (!test_bit(SHIFT_QP_DEAD, &sqp->flags))
 		mod_delayed_work(shift_wq, &sqp->timer, delay);
+	spin_unlock_bh(&sqp->inbox_lock);
+}
+
+/* The next look at what was posted; what was armed for an earlier time comes first. */
+void shift_switch_watch(struct shift_qp *sqp)
+{
+	unsigned int scale = max(READ_ONCE(shift_deadline_scale), 1u);
+
+	spin_lock_bh(&sqp->inbox_lock);
+	if (!test_bit(SHIFT_QP_DEAD, &sqp->flags))
+		queue_delayed_work(shift_wq, &sqp->timer,
+				   msecs_to_jiffies(SHIFT_WATCH_MS * scale));
 	spin_unlock_bh(&sqp->inbox_lock);
 }
 
@@ -61,7 +73,7 @@ bool shift_inbox_take(struct shift_qp *sqp, struct shift_msg *m)
 	static const u8 order[] = {
 		SHIFT_MSG_PAIR, SHIFT_MSG_GONE, SHIFT_MSG_NACK, SHIFT_MSG_REQ,
 		SHIFT_MSG_ACK, SHIFT_MSG_PROGRESS, SHIFT_MSG_READY,
-		SHIFT_MSG_DRAINED, SHIFT_MSG_HOME_READY,
+		SHIFT_MSG_DRAINED, SHIFT_MSG_HOME_READY, SHIFT_MSG_RESOLVE,
 	};
 	bool found = false;
 	int i;

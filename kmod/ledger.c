@@ -35,6 +35,7 @@ void shift_ledger_start(struct shift_ledger *l, u32 index)
 	l->tail = index & (l->slots - 1);
 	l->post = l->tail;
 	l->head = l->tail;
+	l->answered = l->tail;
 }
 
 /**
@@ -70,7 +71,7 @@ u8 shift_ledger_kind(u32 opcode)
  *
  * Return: 0, or -ENOSPC if as many are outstanding as the ring can hold.
  */
-int shift_ledger_append(struct shift_ledger *l, u32 packets, u8 flags)
+int shift_ledger_append(struct shift_ledger *l, u32 packets, u16 flags)
 {
 	if (l->head - l->tail >= l->slots - 1)
 		return -ENOSPC;
@@ -84,19 +85,55 @@ int shift_ledger_append(struct shift_ledger *l, u32 packets, u8 flags)
 	return 0;
 }
 
+/* The application needs what it returns, and has not got it. */
+static bool owes_answer(const struct shift_entry *e)
+{
+	return e->state != SHIFT_ENTRY_EXECUTED &&
+	       e->flags & (SHIFT_ENTRY_AGAIN | SHIFT_ENTRY_ONCE);
+}
+
+/**
+ * shift_ledger_unanswered() - does a fence in front of an entry hold?
+ * @l: the ledger.
+ * @seq: the entry; it and what is behind it do not matter.
+ *
+ * An answer is never taken back, so each entry is looked at once in its life.
+ *
+ * Return: true if a READ or an atomic in front of @seq is without its answer.
+ */
+bool shift_ledger_unanswered(struct shift_ledger *l, u64 seq)
+{
+	if (seq > l->head)
+		seq = l->head;
+	if (l->answered < l->tail)
+		l->answered = l->tail;
+	while (l->answered < seq && !owes_answer(shift_ledger_at(l, l->answered)))
+		l->answered++;
+	return l->answered < seq;
+}
+
 /**
  * shift_ledger_next() - the next entry to post
  * @l: the ledger; executed entries at its post position are passed over.
  * @seq: the entry.  It stays the next one until shift_ledger_sent().
  *
- * Return: false if all were posted.
+ * One that is held by its fence holds all behind it, too.  What it waits for was sent: all
+ * that is in front of the next entry was.  So the completion that brings the last answer,
+ * or a rewind, is what makes it the next one.
+ *
+ * Return: false if all were posted, or if a fence holds.
  */
 bool shift_ledger_next(struct shift_ledger *l, u64 *seq)
 {
+	const struct shift_entry *e;
+
 	while (l->post != l->head &&
 	       shift_ledger_at(l, l->post)->state != SHIFT_ENTRY_OUT)
 		l->post++;
 	if (l->post == l->head)
+		return false;
+	e = shift_ledger_at(l, l->post);
+	if (e->flags & SHIFT_ENTRY_FENCED && shift_ledger_unanswered(l, l->post))
 		return false;
 
 	*seq = l->post;
@@ -340,18 +377,30 @@ u64 shift_ledger_cut(struct shift_ledger *l)
 }
 
 /**
- * shift_ledger_sent_count() - how many were sent and have no end yet
+ * shift_ledger_doubtful() - what would perhaps be executed twice if posted again
  * @l: the ledger.
+ * @all: entries that are not SENT, too: nobody has noted what was sent.
+ * @once: out: an atomic is among them.
  *
- * Return: entries that are SENT.
+ * A READ may be asked again, whatever became of the first.
+ *
+ * Return: the number of entries.
  */
-u32 shift_ledger_sent_count(struct shift_ledger *l)
+u32 shift_ledger_doubtful(struct shift_ledger *l, bool all, bool *once)
 {
 	u32 n = 0;
 	u64 seq;
 
-	for (seq = l->tail; seq != l->head; seq++)
-		n += shift_ledger_at(l, seq)->state == SHIFT_ENTRY_SENT;
+	*once = false;
+	for (seq = l->tail; seq != l->head; seq++) {
+		const struct shift_entry *e = shift_ledger_at(l, seq);
+
+		if (e->state == SHIFT_ENTRY_EXECUTED || e->flags & SHIFT_ENTRY_AGAIN ||
+		    (!all && e->state != SHIFT_ENTRY_SENT))
+			continue;
+		n++;
+		*once |= e->flags & SHIFT_ENTRY_ONCE;
+	}
 	return n;
 }
 

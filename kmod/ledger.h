@@ -9,6 +9,9 @@
  *
  *	tail <= post <= head;  head - tail <= slots - 1
  *	[tail, post) SENT or EXECUTED, [post, head) OUT or EXECUTED (after a rewind)
+ *
+ * Fences are kept here, so none is left to the device: a fenced entry is not the next one
+ * to post before every READ and atomic in front of it has its answer.
  */
 #ifndef SHIFT_LEDGER_H
 #define SHIFT_LEDGER_H
@@ -28,10 +31,12 @@ enum shift_entry_state {
 #define SHIFT_ENTRY_ONCE	(1 << 4)	/* its answer cannot be had again: an atomic */
 #define SHIFT_ENTRY_LOST	(1 << 5)	/* executed, and its answer is lost */
 #define SHIFT_ENTRY_RECV	(1 << 6)	/* consumes a receive of the peer's */
+#define SHIFT_ENTRY_FENCED	(1 << 7)	/* waits for the answers due to those before it */
+#define SHIFT_ENTRY_APPLIED	(1 << 8)	/* what it does to a window was noted */
 
 struct shift_entry {
+	u16 flags;
 	u8 state;
-	u8 flags;
 	u8 path;	/* of SENT */
 	u8 status;	/* enum ib_wc_status once finished */
 	u32 packets;	/* that it takes in all */
@@ -46,6 +51,7 @@ struct shift_ledger {
 	u64 tail;
 	u64 post;
 	u64 head;
+	u64 answered;		/* no answer is due to an entry in front of this one */
 };
 
 void shift_ledger_init(struct shift_ledger *l, struct shift_entry *entry,
@@ -74,8 +80,10 @@ static inline u32 shift_ledger_count(const struct shift_ledger *l)
 /* SHIFT_ENTRY_* that follow from the operation */
 u8 shift_ledger_kind(u32 opcode);
 /* the caller has filled raw of slot head; -ENOSPC if full */
-int shift_ledger_append(struct shift_ledger *l, u32 packets, u8 flags);
-/* next entry to post, skipping executed ones; false if there is none */
+int shift_ledger_append(struct shift_ledger *l, u32 packets, u16 flags);
+/* is a READ or an atomic in front of @seq without its answer? */
+bool shift_ledger_unanswered(struct shift_ledger *l, u64 seq);
+/* next entry to post, skipping executed ones; false: there is none, or a fence holds it */
 bool shift_ledger_next(struct shift_ledger *l, u64 *seq);
 void shift_ledger_sent(struct shift_ledger *l, u64 seq, u8 path);
 /* it could not be posted after all */
@@ -102,8 +110,11 @@ int shift_ledger_progress(struct shift_ledger *l, u64 packets);
 int shift_ledger_progress_sent(struct shift_ledger *l, u64 packets);
 /* the entry that was executed in part; head if there is none */
 u64 shift_ledger_cut(struct shift_ledger *l);
-/* entries that are SENT */
-u32 shift_ledger_sent_count(struct shift_ledger *l);
+/*
+ * entries that a responder which cannot be asked may have executed, and for which that
+ * matters; @all: sent or not.  @once: out: one of them must not be executed twice.
+ */
+u32 shift_ledger_doubtful(struct shift_ledger *l, bool all, bool *once);
 /* the first @n signaled entries from tail were completed by the default CQ */
 int shift_ledger_seen(struct shift_ledger *l, u32 n);
 /* back to OUT: all SENT ones are to be posted again */

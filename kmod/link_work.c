@@ -75,7 +75,8 @@ void shift_link_retry(struct shift_link *link)
 
 	if (!link->active || !link->users || link->pending || link->carrier)
 		return;
-	shift_link_arm(link, shift_link_jiffies(link->backoff));
+	/* A pause is no deadline: deadline_scale is not for it. */
+	shift_link_arm(link, msecs_to_jiffies(link->backoff));
 	link->backoff = min(2 * link->backoff, (unsigned int)SHIFT_LINK_RETRY_MAX);
 }
 
@@ -150,7 +151,9 @@ static void shift_link_timer(struct work_struct *work)
 	spin_unlock_irq(&link->lock);
 
 	if (connect) {
-		if (shift_carrier_connect(link)) {
+		/* rxe of 6.12 may lose its CM's QP for good when that sends without a carrier */
+		if (!shift_gid_has_carrier(link->dev, &link->local) ||
+		    shift_carrier_connect(link)) {
 			spin_lock_irq(&link->lock);
 			shift_link_retry(link);
 			spin_unlock_irq(&link->lock);

@@ -6,10 +6,8 @@
 #define pr_fmt(fmt) KBUILD_MODNAME ": " fmt
 
 #include <linux/ktime.h>
-#include <linux/netdevice.h>
 #include <linux/sched/mm.h>
-#include <rdma/ib_cache.h>
-#include "shift.h"
+#include "switch.h"
 #include "trace.h"
 
 static enum shift_event message_event(const struct shift_msg *m)
@@ -42,8 +40,25 @@ static enum shift_event message_event(const struct shift_msg *m)
 	}
 }
 
+/*
+ * A QP on its own device that cannot be moved as it is will see its own error; one of
+ * which that is not known yet is looked at again, and when it has broken.
+ */
+static bool immovable(struct shift_qp *sqp)
+{
+	int err = shift_provider_movable(sqp);
+
+	if (err && err != -EAGAIN)
+		shift_switch_unprotect(sqp, SHIFT_REASON_OPERATION);
+	else if (err && READ_ONCE(sqp->sdev->port_down))
+		shift_switch_arm(sqp, SHIFT_AGAIN_MS);
+	return err;
+}
+
 static void handle_message(struct shift_qp *sqp, const struct shift_msg *m)
 {
+	bool mine;
+
 	trace_shift_msg_rx(sqp->sdev->name, sqp->qpn, m->type, m->epoch);
 	if (m->type == SHIFT_MSG_PAIR) {
 		shift_pairing_message(sqp, m);
@@ -57,42 +72,32 @@ static void handle_message(struct shift_qp *sqp, const struct shift_msg *m)
 			shift_switch_nack(sqp, m);
 			return;
 		}
-		if (sqp->state == SHIFT_ST_RUN && !sqp->path && shift_fence_supported(sqp)) {
-			shift_switch_unprotect(sqp, SHIFT_REASON_OPERATION);
+		if (sqp->state == SHIFT_ST_RUN && !sqp->path && immovable(sqp)) {
+			if (sqp->state == SHIFT_ST_RUN)
+				shift_switch_nack(sqp, m);	/* busy */
 			return;
 		}
 	}
-	if (m->type == SHIFT_MSG_GONE && sqp->path) {
-		/* our sends will find out; nothing to go back to */
-		sqp->peer_ok = false;
+	if (m->type == SHIFT_MSG_RESOLVE) {
+		shift_pairing_resolve(sqp, m);
 		return;
 	}
+	if (m->type == SHIFT_MSG_GONE) {
+		shift_switch_peer_gone(sqp);
+		return;
+	}
+	mine = m->type == SHIFT_MSG_NACK && m->epoch == sqp->highest;
 	shift_switch_event(sqp, message_event(m), m);
-}
-
-/* Drivers hear of a lost carrier up to a second later; the netdev knows at once. */
-static bool carrier_ok(struct shift_qp *sqp)
-{
-	const struct ib_gid_attr *attr;
-	struct net_device *ndev;
-	bool ok;
-
-	attr = rdma_find_gid(sqp->sdev->ibdev, &sqp->sgid, IB_GID_TYPE_ROCE_UDP_ENCAP, NULL);
-	if (IS_ERR(attr))
-		return false;
-	rcu_read_lock();
-	ndev = rdma_read_gid_attr_ndev_rcu(attr);
-	ok = !IS_ERR(ndev) && netif_running(ndev) && netif_carrier_ok(ndev);
-	rcu_read_unlock();
-	rdma_put_gid_attr(attr);
-	return ok;
+	if (mine)
+		sqp->highest = shift_epoch_learn(sqp->highest, m->nack.busy_epoch);
 }
 
 static bool port_active(struct shift_qp *sqp)
 {
 	struct ib_port_attr attr;
 
-	if (READ_ONCE(sqp->sdev->port_down) || !carrier_ok(sqp))
+	if (READ_ONCE(sqp->sdev->port_down) ||
+	    !shift_gid_has_carrier(sqp->sdev->ibdev, &sqp->sgid))
 		return false;
 	return !ib_query_port(sqp->sdev->ibdev, 1, &attr) && attr.state == IB_PORT_ACTIVE;
 }
@@ -131,17 +136,15 @@ static void handle_fault(struct shift_qp *sqp)
 	if (sqp->state != SHIFT_ST_RUN || !cause)
 		return;
 	if (sqp->path == 0 && test_bit(SHIFT_QP_ERRORED, &sqp->flags) &&
-	    shift_fence_cause(sqp) == IB_WC_LOC_QP_OP_ERR && port_active(sqp)) {
+	    shift_provider_cause(sqp) == IB_WC_LOC_QP_OP_ERR && port_active(sqp)) {
 		/* the port is fine: the application's own mistake after all */
 		shift_switch_fail(sqp, sqp->error_status);
 		return;
 	}
-	if (sqp->path == 0 && !test_bit(SHIFT_QP_ERRORED, &sqp->flags) &&
-	    shift_fence_supported(sqp)) {
-		/* its own error is what it will see; a suspicion may be wrong */
-		if (cause != SHIFT_CAUSE_HEARTBEAT)
-			shift_switch_unprotect(sqp, SHIFT_REASON_OPERATION);
-		return;
+	if (sqp->path == 0 && !test_bit(SHIFT_QP_ERRORED, &sqp->flags)) {
+		/* a suspicion may be wrong */
+		if (cause == SHIFT_CAUSE_HEARTBEAT ? shift_provider_movable(sqp) : immovable(sqp))
+			return;
 	}
 	sqp->cause = cause;
 	shift_switch_event(sqp, SHIFT_EV_FAULT, NULL);
@@ -155,14 +158,12 @@ static void handle_fault(struct shift_qp *sqp)
 
 static void handle_standby_error(struct shift_qp *sqp)
 {
-	u32 status = shift_standby_error(sqp);
+	u32 own = shift_standby_own_error(sqp);
 
-	if (!status || sqp->state != SHIFT_ST_RUN || !sqp->path)
+	if (!shift_standby_error(sqp) || sqp->state != SHIFT_ST_RUN || !sqp->path)
 		return;
-	if (shift_standby_recv_failed(sqp) ||
-	    (status != IB_WC_RETRY_EXC_ERR && status != IB_WC_WR_FLUSH_ERR)) {
-		/* the application's own: a bad key, a bad length */
-		shift_switch_fail(sqp, status);
+	if (own) {
+		shift_switch_fail(sqp, own);
 		return;
 	}
 	set_bit(SHIFT_QP_ERRORED, &sqp->flags);
@@ -171,8 +172,6 @@ static void handle_standby_error(struct shift_qp *sqp)
 
 static void handle_kick(struct shift_qp *sqp)
 {
-	const struct ib_send_wr *bad;
-
 	if (sqp->path && (sqp->state == SHIFT_ST_RUN || sqp->state == SHIFT_ST_ASKED)) {
 		shift_recv_pump(sqp);
 		shift_replay_pump(sqp);
@@ -181,8 +180,19 @@ static void handle_kick(struct shift_qp *sqp)
 	} else if (!test_bit(SHIFT_QP_GATED, &sqp->flags) &&
 		   !test_bit(SHIFT_QP_FENCED, &sqp->flags)) {
 		/* kept by a gate that opened meanwhile */
-		sqp->sdev->saved.post_send(sqp->qp, NULL, &bad);
+		shift_provider_doorbell(sqp);
 	}
+}
+
+/* Nothing that waits on a QP of the kernel's does so without a deadline. */
+static void watch(struct shift_qp *sqp)
+{
+	handle_kick(sqp);
+	if (shift_standby_watch(sqp)) {
+		set_bit(SHIFT_QP_SILENT, &sqp->flags);
+		handle_fault(sqp);
+	}
+	shift_switch_watch(sqp);
 }
 
 static void handle_deadline(struct shift_qp *sqp)
@@ -206,7 +216,7 @@ static void handle_deadline(struct shift_qp *sqp)
 	case SHIFT_ST_RUN:
 		if (!test_bit(SHIFT_QP_ERRORED, &sqp->flags)) {
 			if (sqp->path)
-				handle_kick(sqp);
+				watch(sqp);
 			if (port_lost(sqp))
 				handle_fault(sqp);
 			break;
@@ -251,6 +261,14 @@ static bool machine_round(struct shift_qp *sqp)
 	}
 	if (test_and_clear_bit(SHIFT_QP_MOVE, &sqp->flags)) {
 		shift_move_run(sqp);
+		any = true;
+	}
+	if (test_and_clear_bit(SHIFT_QP_FOLLOW, &sqp->flags)) {
+		shift_move_follow(sqp);
+		any = true;
+	}
+	if (test_and_clear_bit(SHIFT_QP_READY, &sqp->flags)) {
+		shift_switch_ready(sqp);
 		any = true;
 	}
 	if (test_and_clear_bit(SHIFT_QP_RETRY_PAIR, &sqp->flags)) {

@@ -7,7 +7,7 @@
 #include <linux/delay.h>
 #include <linux/ktime.h>
 #include <linux/slab.h>
-#include "shift.h"
+#include "provider.h"
 
 #define SETTLE_US	50000	/* for work under way to finish, scaled */
 
@@ -16,7 +16,7 @@ static bool default_still(struct shift_qp *sqp, struct ib_qp_attr *attr)
 	u32 psn = attr->rq_psn;
 
 	return !shift_fence_query(sqp, attr) && psn == attr->rq_psn &&
-	       shift_ring_consumer(&sqp->sq) == shift_ring_producer(&sqp->sq);
+	       sqp->provider->still(sqp);
 }
 
 /* Nothing tells when the default QP has nothing to do: look a few times. */
@@ -27,7 +27,7 @@ static void settle_default(struct shift_qp *sqp, u64 end)
 
 	if (!attr)
 		return;
-	shift_fence_hold(sqp);
+	sqp->provider->hold(sqp);
 	if (!shift_fence_query(sqp, attr)) {
 		while (still < 3 && attr->qp_state != IB_QPS_ERR && ktime_get_ns() < end) {
 			usleep_range(100, 200);
@@ -88,12 +88,38 @@ void shift_move_run(struct shift_qp *sqp)
 	if (sqp->state != SHIFT_ST_RUN ||
 	    (sqp->path == SHIFT_PATH_BACKUP) == backup_wanted(sqp) ||
 	    !target_works(sqp) || !shift_switch_healthy(sqp) ||
-	    (!sqp->path && shift_fence_supported(sqp)))
+	    (!sqp->path && shift_provider_movable(sqp)))
 		return;
 	sqp->cause = SHIFT_CAUSE_OPERATOR;
 	shift_switch_event(sqp, SHIFT_EV_FAULT, NULL);
 	if (sqp->state == SHIFT_ST_RUN)
 		sqp->cause = SHIFT_CAUSE_NONE;	/* no path to ask */
+}
+
+/**
+ * shift_move_follow - other QPs of its SRQ have left, or are elsewhere
+ * @sqp: the QP, locked.
+ *
+ * Called again while that is so: one that is busy now may not be then.
+ */
+void shift_move_follow(struct shift_qp *sqp)
+{
+	bool broken, away = sqp->path || test_bit(SHIFT_QP_FENCED, &sqp->flags);
+	u8 path = shift_srq_wanted(sqp, &broken);
+	struct shift_link *link = path ? shift_switch_link(sqp, path) : NULL;
+
+	if (broken && away && sqp->state != SHIFT_ST_OFF && sqp->state != SHIFT_ST_APP) {
+		shift_switch_fail(sqp, IB_WC_RETRY_EXC_ERR);
+		return;
+	}
+	if (sqp->state != SHIFT_ST_RUN || !link ||
+	    shift_link_state(link) != SHIFT_LINK_UP || !shift_switch_healthy(sqp) ||
+	    (!sqp->path && shift_provider_movable(sqp)))
+		return;
+	sqp->cause = SHIFT_CAUSE_SRQ;
+	shift_switch_event(sqp, SHIFT_EV_FAULT, NULL);
+	if (sqp->state == SHIFT_ST_RUN)
+		sqp->cause = SHIFT_CAUSE_NONE;	/* not now */
 }
 
 struct ask {

@@ -60,7 +60,7 @@ struct wire_progress {
 	u8 to;
 	u8 status;
 	u8 path;
-	u8 reserved;
+	u8 flags;
 	__be32 expected_psn;
 	__be32 arm_epoch;
 	__be32 qpn;
@@ -128,7 +128,8 @@ static_assert(sizeof(struct wire) <= SHIFT_MSG_MAX);
 
 #define MAX_24BIT	0xffffffu
 #define MAX_STATUS	4095u		/* MAX_ERRNO */
-#define PAIR_FLAGS	(SHIFT_PAIR_ACK | SHIFT_PAIR_REFUSED | SHIFT_PAIR_ATOMIC)
+#define PAIR_FLAGS	(SHIFT_PAIR_ACK | SHIFT_PAIR_REFUSED | SHIFT_PAIR_ATOMIC | \
+			 SHIFT_PAIR_WINDOWS)
 
 static const struct {
 	const char *name;
@@ -216,6 +217,7 @@ static bool valid_body(const struct shift_msg *m)
 		return m->progress.status < __SHIFT_PROGRESS_MAX &&
 		       m->progress.to < SHIFT_MSG_PATHS &&
 		       m->progress.path < SHIFT_MSG_PATHS &&
+		       !(m->progress.flags & ~SHIFT_PROGRESS_PAPER) &&
 		       m->progress.qpn <= MAX_24BIT &&
 		       m->progress.expected_psn <= MAX_24BIT;
 	case SHIFT_MSG_RESOLVE:
@@ -272,6 +274,7 @@ static void put_body(const struct shift_msg *m, union wire_body *b)
 		b->progress.to = m->progress.to;
 		b->progress.status = m->progress.status;
 		b->progress.path = m->progress.path;
+		b->progress.flags = m->progress.flags;
 		b->progress.expected_psn = cpu_to_be32(m->progress.expected_psn);
 		b->progress.arm_epoch = cpu_to_be32(m->progress.arm_epoch);
 		b->progress.qpn = cpu_to_be32(m->progress.qpn);
@@ -337,6 +340,7 @@ static void get_body(const union wire_body *b, struct shift_msg *m)
 		m->progress.to = b->progress.to;
 		m->progress.status = b->progress.status;
 		m->progress.path = b->progress.path;
+		m->progress.flags = b->progress.flags;
 		m->progress.expected_psn = be32_to_cpu(b->progress.expected_psn);
 		m->progress.arm_epoch = be32_to_cpu(b->progress.arm_epoch);
 		m->progress.qpn = be32_to_cpu(b->progress.qpn);

@@ -44,6 +44,9 @@ enum shift_msg_progress {
 #define SHIFT_PAIR_ACK		(1u << 0)	/* answers a PAIR: do not answer again */
 #define SHIFT_PAIR_REFUSED	(1u << 1)	/* sender is unprotected: see reason */
 #define SHIFT_PAIR_ATOMIC	(1u << 2)	/* atomics may go to either of the sender's NICs */
+#define SHIFT_PAIR_WINDOWS	(1u << 3)	/* the sender knows what becomes of windows */
+
+#define SHIFT_PROGRESS_PAPER	(1u << 0)	/* UNKNOWN: the sender would go on with it */
 
 /**
  * struct shift_msg - a message in host order
@@ -82,14 +85,15 @@ struct shift_msg {
 			u32 busy_epoch;
 		} nack;
 		struct {
-			u8 to, status, path;
+			u8 to, status, path, flags;
 			u32 expected_psn;	/* on @path, armed in @arm_epoch */
 			u32 arm_epoch;
 			u32 qpn;		/* for path @to */
 			u64 executed;		/* messages since pairing */
 		} progress;
 		struct {
-			u32 rkey, new_rkey, status;	/* status: 0 or errno, positive */
+			/* status: 0 or errno, positive; windows.md: new_rkey of RESOLVE */
+			u32 rkey, new_rkey, status;
 		} key;				/* RESOLVE, RESOLVED, RKEY_GONE */
 		struct {
 			u8 to;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * Shared by netlink.c (requests and events) and netlink_dump.c (what objects
- * look like in messages).
+ * Shared by netlink.c (requests), netlink_event.c and netlink_dump.c (what objects look
+ * like in messages).
  */
 #ifndef SHIFT_NETLINK_H
 #define SHIFT_NETLINK_H
@@ -11,6 +11,10 @@
 struct shift_dev;
 struct shift_link_info;
 struct shift_qp;
+
+enum shift_mcgrp {
+	SHIFT_MCGRP_EVENTS,
+};
 
 extern struct genl_family shift_genl_family;
 

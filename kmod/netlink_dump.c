@@ -8,7 +8,7 @@
  */
 #include <linux/sched/mm.h>
 #include <linux/slab.h>
-#include "shift.h"
+#include "switch.h"
 #include "netlink.h"
 #include "stat.h"
 
@@ -71,7 +71,8 @@ int shift_nl_put_pair(struct sk_buff *skb, const struct shift_dev *sdev,
 	if (nla_put_string(skb, SHIFT_A_DEV, sdev->name) ||
 	    nla_put_string(skb, SHIFT_A_BACKUP_DEV, backup->name) ||
 	    nla_put_u64_64bit(skb, SHIFT_A_NODE_GUID, sdev->guid, SHIFT_A_PAD) ||
-	    nla_put_u64_64bit(skb, SHIFT_A_BACKUP_GUID, backup->guid, SHIFT_A_PAD))
+	    nla_put_u64_64bit(skb, SHIFT_A_BACKUP_GUID, backup->guid, SHIFT_A_PAD) ||
+	    nla_put_u32(skb, SHIFT_A_POLICY, READ_ONCE(sdev->policy)))
 		return -EMSGSIZE;
 	return 0;
 }

@@ -14,7 +14,7 @@
 #include <linux/rcupdate.h>
 #include <linux/srcu.h>
 #include "compat/compat.h"
-#include "shift.h"
+#include "mw.h"
 #include "sysfs.h"
 
 DEFINE_SRCU(shift_srcu);
@@ -31,11 +31,16 @@ static const struct {
 	OP(shift_mr_ops, reg_user_mr_dmabuf),
 	OP(shift_mr_ops, rereg_user_mr),
 	OP(shift_mr_ops, dereg_mr),
-	OP(shift_mr_ops, alloc_mw),
+	OP(shift_mw_ops, alloc_mw),
+	OP(shift_mw_ops, dealloc_mw),
 	OP(shift_cq_ops, create_cq),
 	OP(shift_cq_ops, destroy_cq),
 	OP(shift_cq_ops, resize_cq),
 	OP(shift_cq_ops, req_notify_cq),
+	OP(shift_srq_ops, create_srq),
+	OP(shift_srq_ops, modify_srq),
+	OP(shift_srq_ops, query_srq),
+	OP(shift_srq_ops, destroy_srq),
 	OP(shift_qp_ops, create_qp),
 	OP(shift_qp_ops, modify_qp),
 	OP(shift_qp_ops, query_qp),
@@ -134,6 +139,9 @@ int shift_ops_detach(struct shift_dev *sdev, bool force)
 		WRITE_ONCE(sdev->tracking, true);
 		return -EBUSY;
 	}
+	/* while wrappers are there: QPs of ours in an application's PD go before it can */
+	if (force)
+		shift_qp_device_gone(sdev);
 	if (!ops_swap_out(sdev)) {
 		/* our code must stay: it may be called for ever */
 		if (!force) {
@@ -146,6 +154,7 @@ int shift_ops_detach(struct shift_dev *sdev, bool force)
 	ops_wait();
 	if (force) {
 		shift_qp_device_gone(sdev);
+		shift_srq_device_gone(sdev, false);
 		shift_cq_device_gone(sdev);
 		shift_mr_device_gone(sdev, false);
 	}

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
  * From a connected QP to a protected one: the route to the peer's NICs, the
- * backup QP, the exchange of PAIR; and the remote keys that a replay needs.
+ * backup QP, the exchange of PAIR.
  *
  *	PAIR     A -> B   my QP and yours, my backup QP, my cookie
  *	PAIR|ACK B -> A   the same of B, and A's cookie
@@ -13,13 +13,10 @@
 
 #include <linux/ktime.h>
 #include <linux/module.h>
-#include "shift.h"
+#include "mw.h"
 
 #define RETRY_MS_MIN	50
 #define RETRY_MS_MAX	5000
-
-#define KEY_ASKED	xa_mk_value(1ul << 32)
-#define KEY_NONE	xa_mk_value(1ul << 33)
 
 static bool atomics_anyway;
 module_param(atomics_anyway, bool, 0644);
@@ -76,14 +73,9 @@ static enum shift_reason find_route(struct shift_qp *sqp)
 		goto out;
 	}
 	if (!sqp->link[0])
-		sqp->link[0] = shift_link_get(sdev->ibdev, &sqp->sgid, &sqp->dgid);
+		sqp->link[0] = shift_dev_link(sdev, &sqp->sgid, &sqp->dgid);
 	if (!sqp->link[1])
-		sqp->link[1] = shift_link_get(backup->ibdev, &sqp->backup_sgid,
-					      &sqp->backup_dgid);
-	if (IS_ERR(sqp->link[0]))
-		sqp->link[0] = NULL;
-	if (IS_ERR(sqp->link[1]))
-		sqp->link[1] = NULL;
+		sqp->link[1] = shift_dev_link(backup, &sqp->backup_sgid, &sqp->backup_dgid);
 	if (!sqp->link[0] || !sqp->link[1])
 		reason = SHIFT_REASON_NO_SESSION;
 out:
@@ -98,6 +90,8 @@ static void send_pair(struct shift_qp *sqp, u32 flags)
 	down_read(&sqp->sdev->mirror_sem);
 	if (atomic_together(sqp->sdev))
 		flags |= SHIFT_PAIR_ATOMIC;
+	if (sqp->notes && !sqp->ssrq)
+		flags |= SHIFT_PAIR_WINDOWS;
 	up_read(&sqp->sdev->mirror_sem);
 	m.pair.flags = flags;
 	m.pair.reason = flags & SHIFT_PAIR_REFUSED ? sqp->reason : 0;
@@ -175,9 +169,10 @@ void shift_pairing_message(struct shift_qp *sqp, const struct shift_msg *m)
 			send_pair(sqp, SHIFT_PAIR_ACK);
 		return;
 	}
-	if (!sqp->spare[SHIFT_PATH_BACKUP])
+	/* dropped, it has a spare and no links */
+	if (!sqp->spare[SHIFT_PATH_BACKUP] || !sqp->link[1])
 		shift_pairing_run(sqp);
-	if (!sqp->spare[SHIFT_PATH_BACKUP]) {
+	if (!sqp->spare[SHIFT_PATH_BACKUP] || !sqp->link[1]) {
 		if (sqp->link[0] || sqp->link[1])
 			send_pair(sqp, SHIFT_PAIR_ACK | SHIFT_PAIR_REFUSED);
 		return;
@@ -193,9 +188,14 @@ void shift_pairing_message(struct shift_qp *sqp, const struct shift_msg *m)
 		sqp->peer_told = false;
 	}
 	sqp->peer_atomic = m->pair.flags & SHIFT_PAIR_ATOMIC;
+	sqp->windows = m->pair.flags & SHIFT_PAIR_WINDOWS && sqp->notes && !sqp->ssrq;
 	if (!(m->pair.flags & SHIFT_PAIR_ACK) || !sqp->peer_told)
 		send_pair(sqp, flags);
 	if (m->dst_cookie == sqp->cookie) {
+		struct shift_link_info info;
+
+		shift_link_fill_info(sqp->link[1], &info);
+		memcpy(sqp->peer_boot, info.peer_boot_id, sizeof(sqp->peer_boot));
 		sqp->peer_ok = true;
 		sqp->pair_tries = 0;
 		shift_switch_event(sqp, SHIFT_EV_PAIRED, NULL);
@@ -213,7 +213,9 @@ void shift_pairing_drop(struct shift_qp *sqp)
 	sqp->pair_tries = 0;
 	sqp->epoch = 0;
 	sqp->error_status = 0;
+	clear_bit(SHIFT_QP_ERRORED, &sqp->flags);
 	sqp->highest = 0;
+	sqp->unfenced = false;
 	xa_destroy(&sqp->rkeys);
 	for (i = 0; i < ARRAY_SIZE(sqp->link); i++) {
 		struct shift_link *link = sqp->link[i];
@@ -222,77 +224,6 @@ void shift_pairing_drop(struct shift_qp *sqp)
 		if (link)
 			shift_link_put(link);
 	}
-}
-
-int shift_pairing_key(const struct shift_qp *sqp, u32 rkey, u32 *key)
-{
-	void *entry = xa_load((struct xarray *)&sqp->rkeys, rkey);
-
-	if (entry == KEY_NONE)
-		return -ENOENT;
-	if (!entry || entry == KEY_ASKED)
-		return -EINPROGRESS;
-	*key = (u32)xa_to_value(entry);
-	return 0;
-}
-
-/* Ask the peer for a key: once, and again after a while, the answer may be lost. */
-void shift_pairing_ask_key(struct shift_qp *sqp, u32 rkey)
-{
-	struct shift_msg m = { .type = SHIFT_MSG_RESOLVE, .key.rkey = rkey };
-	void *entry = xa_load(&sqp->rkeys, rkey);
-
-	lockdep_assert_held(&sqp->lock);
-	if (entry && entry != KEY_ASKED)
-		return;
-	if (!entry || time_after(jiffies, sqp->key_asked +
-				 msecs_to_jiffies(SHIFT_RESEND_MS))) {
-		xa_store(&sqp->rkeys, rkey, KEY_ASKED, GFP_NOIO);
-		sqp->key_asked = jiffies;
-		shift_switch_send(sqp, sqp->to, &m);
-	}
-}
-
-/* The peer asks for the backup key of one of ours; no lock. */
-static void answer_key(struct shift_qp *sqp, struct shift_link *link,
-		       const struct shift_msg *m)
-{
-	struct shift_msg r = {
-		.type = SHIFT_MSG_RESOLVED,
-		.src_cookie = sqp->cookie,
-		.dst_cookie = m->src_cookie,
-		.key = { .rkey = m->key.rkey, .status = ENOENT },
-	};
-	struct shift_mr *smr = shift_mr_find(sqp->sdev, m->key.rkey);
-
-	if (smr) {
-		/* rkeys are shown to peers of a QP in the same PD only */
-		if (READ_ONCE(smr->mirror) && smr->rkey == m->key.rkey &&
-		    smr->spd == sqp->spd) {
-			r.key.new_rkey = smr->mirror_rkey;
-			r.key.status = 0;
-			WRITE_ONCE(sqp->resolved, true);
-			WRITE_ONCE(sqp->spd->resolved, true);
-		}
-		shift_mr_put(smr);
-	}
-	shift_session_send(link, &r);
-}
-
-static int revoke_one(struct shift_qp *sqp, void *arg)
-{
-	struct shift_mr *smr = arg;
-	struct shift_msg m = { .type = SHIFT_MSG_RKEY_GONE, .key.rkey = smr->rkey };
-
-	if (sqp->spd == smr->spd && sqp->resolved)
-		shift_switch_send(sqp, 1, &m);
-	return 0;
-}
-
-void shift_pairing_revoke(struct shift_mr *smr)
-{
-	if (smr->rkey && READ_ONCE(smr->spd->resolved))
-		shift_qp_walk(revoke_one, smr);
 }
 
 struct pair_match {
@@ -377,18 +308,9 @@ void shift_link_received(struct shift_link *link, const struct shift_msg *m)
 
 	switch (m->type) {
 	case SHIFT_MSG_RESOLVE:
-		answer_key(sqp, link, m);
-		break;
 	case SHIFT_MSG_RESOLVED:
-		/* only what was asked for */
-		if (xa_load(&sqp->rkeys, m->key.rkey) == KEY_ASKED)
-			xa_store(&sqp->rkeys, m->key.rkey,
-				 m->key.status ? KEY_NONE : xa_mk_value(m->key.new_rkey),
-				 GFP_NOIO);
-		shift_switch_kick(sqp, SHIFT_QP_KICK);
-		break;
 	case SHIFT_MSG_RKEY_GONE:
-		xa_erase(&sqp->rkeys, m->key.rkey);
+		shift_pairing_key_message(sqp, link, m);
 		break;
 	default:
 		shift_switch_deliver(sqp, m);
@@ -396,9 +318,20 @@ void shift_link_received(struct shift_link *link, const struct shift_msg *m)
 	shift_qp_put(sqp);
 }
 
+/* What the other QPs of its SRQ go by; sqp->lock. */
+void shift_qp_note_links(struct shift_qp *sqp)
+{
+	int i;
+
+	for (i = 0; i < ARRAY_SIZE(sqp->link); i++)
+		WRITE_ONCE(sqp->link_ok[i], sqp->link[i] &&
+			   shift_link_state(sqp->link[i]) == SHIFT_LINK_UP);
+}
+
 struct link_change {
 	struct shift_link *link;
 	bool up, restarted, silent;
+	u8 boot[16];		/* of the peer that restarted */
 };
 
 static int link_change(struct shift_qp *sqp, void *arg)
@@ -407,8 +340,10 @@ static int link_change(struct shift_qp *sqp, void *arg)
 
 	if (sqp->link[0] != change->link && sqp->link[1] != change->link)
 		return 0;
-	if (change->restarted && sqp->state == SHIFT_ST_RUN && !sqp->path) {
-		shift_switch_unprotect(sqp, SHIFT_REASON_NO_SESSION);
+	shift_qp_note_links(sqp);
+	/* another link may have told of it, and the QP be paired with the new one */
+	if (change->restarted && memcmp(sqp->peer_boot, change->boot, sizeof(change->boot))) {
+		shift_switch_peer_gone(sqp);
 		shift_switch_kick(sqp, SHIFT_QP_RETRY_PAIR);
 	}
 	if (change->silent && shift_switch_link(sqp, sqp->path) == change->link) {
@@ -447,7 +382,10 @@ void shift_link_silent(struct shift_link *link)
 void shift_link_peer_restarted(struct shift_link *link)
 {
 	struct link_change change = { .link = link, .restarted = true };
+	struct shift_link_info info;
 
+	shift_link_fill_info(link, &info);
+	memcpy(change.boot, info.peer_boot_id, sizeof(change.boot));
 	shift_qp_walk(link_change, &change);
 }
 
@@ -455,16 +393,20 @@ void shift_link_peer_restarted(struct shift_link *link)
  * shift_qp_refresh - bring what operators see of a QP up to date
  * @sqp: the QP, locked.
  *
- * A QP in Default that holds work we cannot move is not protected while it
+ * A QP that is home again is as good as its PD.  One in Default that holds work we cannot move is not protected while it
  * does: operators are told before the fault, not after.
  */
 void shift_qp_refresh(struct shift_qp *sqp)
 {
-	if (sqp->state != SHIFT_ST_RUN || sqp->path)
+	if (sqp->state != SHIFT_ST_RUN || sqp->path == SHIFT_PATH_BACKUP)
 		return;
 	sqp->reason = atomic_read(&sqp->spd->reason);
-	if (!sqp->reason && shift_fence_supported(sqp))
+	if (sqp->path)
+		return;
+	if (!sqp->reason && shift_provider_movable(sqp))
 		sqp->reason = SHIFT_REASON_OPERATION;
+	if (!sqp->reason && !shift_srq_movable(sqp))
+		sqp->reason = SHIFT_REASON_SRQ;
 	if (!sqp->reason && shift_link_state(sqp->link[1]) != SHIFT_LINK_UP)
 		sqp->reason = SHIFT_REASON_NO_SESSION;
 }

@@ -8,9 +8,11 @@
 
 #ifdef __KERNEL__
 #include <linux/types.h>
+#include <linux/compiler.h>
 #include <linux/errno.h>
 #include <linux/string.h>
 #include <linux/kernel.h>
+#include <linux/sort.h>
 #include <linux/build_bug.h>
 #include <asm/byteorder.h>
 #else

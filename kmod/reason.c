@@ -12,13 +12,13 @@ static const char * const shift_reason_texts[] = {
 	[SHIFT_REASON_NOT_RTS] =
 		"The application has not connected the QP yet.",
 	[SHIFT_REASON_NO_PROVIDER] =
-		"The process uses an RDMA library without shift support.",
+		"The RDMA library has no shift support, or its rings were more than the process may lock.",
 	[SHIFT_REASON_QP_TYPE] =
 		"Only reliably connected (RC) QPs can be protected.",
 	[SHIFT_REASON_OPERATION] =
 		"The application posted an operation that cannot be replayed yet.",
 	[SHIFT_REASON_SRQ] =
-		"The QP takes its receives from a shared receive queue.",
+		"Its shared receive queue cannot be moved, or another QP on that is not protected.",
 	[SHIFT_REASON_OLD_OBJECT] =
 		"Its PD, CQ or memory is older than the pair; restart the application.",
 	[SHIFT_REASON_MIRROR_MR] =
@@ -28,7 +28,7 @@ static const char * const shift_reason_texts[] = {
 	[SHIFT_REASON_ODP] =
 		"The application uses on-demand paging, which cannot be mirrored.",
 	[SHIFT_REASON_MW] =
-		"The application uses memory windows, which cannot be mirrored.",
+		"The application uses memory windows that cannot be mirrored.",
 	[SHIFT_REASON_NO_PEER] =
 		"The remote GID belongs to no known peer; check the directory.",
 	[SHIFT_REASON_LOOPBACK] =

@@ -10,18 +10,14 @@
 #define pr_fmt(fmt) KBUILD_MODNAME ": " fmt
 
 #include <linux/slab.h>
-#include "shift.h"
+#include "mw.h"
+#include "provider.h"
 
 #define RETRY_MS	20
 
 static u32 recv_slot(const struct shift_recvs *r, u64 seq)
 {
 	return (u32)seq & (r->slots - 1);
-}
-
-static u8 *recv_raw(const struct shift_recvs *r, u64 seq)
-{
-	return r->raw + (size_t)recv_slot(r, seq) * r->slot_size;
 }
 
 /**
@@ -61,35 +57,29 @@ void shift_recv_capture(struct shift_qp *sqp)
 	u32 i;
 
 	for (i = 0; i < r->slots; i++)
-		shift_ring_copy_slot(&sqp->rq, i, recv_raw(r, i));
-}
-
-/* Was a receive ever posted?  rxe hands rings out zeroed. */
-bool shift_recv_used(const struct shift_qp *sqp)
-{
-	const struct shift_recvs *r = &sqp->recvs;
-
-	return r->slots && memchr_inv(r->raw, 0, (size_t)r->slots * r->slot_size);
+		shift_ring_copy_slot(&sqp->rq, i, shift_recv_raw(r, i));
 }
 
 /**
  * shift_recv_start - the fenced QP has @count receives without a completion
  * @sqp: the QP; ledger_lock.
- * @first: ring index of the oldest.
+ * @first: index of the oldest.
  * @count: how many.
+ * @most: as many can be outstanding.
  */
-void shift_recv_start(struct shift_qp *sqp, u32 first, u32 count)
+void shift_recv_start(struct shift_qp *sqp, u32 first, u32 count, u32 most)
 {
 	struct shift_recvs *r = &sqp->recvs;
 
 	if (!r->slots)
 		return;
-	r->tail = first & (r->slots - 1);
+	r->tail = first;
 	r->done = r->tail;
 	r->post = r->tail;
 	r->head = r->tail + count;
+	r->most = most;
 	r->imm_len = 0;
-	shift_ring_set_consumer(&sqp->rq, recv_slot(r, r->tail));
+	sqp->provider->recvs_completed(sqp, r->tail);
 }
 
 /* What was posted and has no completion is to be posted again; ledger_lock. */
@@ -109,12 +99,11 @@ void shift_recv_imm_len(struct shift_qp *sqp, u32 len)
 static void ingest(struct shift_qp *sqp)
 {
 	struct shift_recvs *r = &sqp->recvs;
-	u32 producer = shift_ring_producer(&sqp->rq);
+	u32 n = sqp->provider->recvs_posted(sqp);
 
-	while (recv_slot(r, r->head) != producer && r->head - r->tail < r->slots - 1) {
-		shift_ring_copy_slot(&sqp->rq, recv_slot(r, r->head), recv_raw(r, r->head));
-		r->head++;
-	}
+	for (; n && r->head - r->tail < r->most; n--, r->head++)
+		shift_ring_copy_slot(&sqp->rq, recv_slot(r, r->head),
+				     shift_recv_raw(r, r->head));
 }
 
 /* Post what can be posted; ledger_lock.  Returns what stopped it. */
@@ -137,8 +126,7 @@ static bool take_in(struct shift_qp *sqp)
 	int err;
 
 	ingest(sqp);
-	/* rxe may have drained the ring of a QP in RESET: the ledger is the record */
-	shift_ring_set_consumer(&sqp->rq, recv_slot(&sqp->recvs, sqp->recvs.tail));
+	sqp->provider->recvs_completed(sqp, sqp->recvs.tail);
 	err = post_all(sqp);
 	if (err == -EACCES || err == -EINVAL)
 		sqp->stop_status = IB_WC_LOC_PROT_ERR;
@@ -199,13 +187,9 @@ void shift_recv_done(struct shift_qp *sqp, const struct ib_wc *wc)
 
 	if (r->done == r->post)
 		return;
-	*e = (struct shift_recv) {
-		.status = wc->status,
-		.opcode = wc->opcode,
-		.byte_len = wc->byte_len,
-		.ex = (__force u32)wc->ex.imm_data,
-		.wc_flags = wc->wc_flags & (IB_WC_GRH | IB_WC_WITH_IMM),
-	};
+	*e = shift_recv_got(wc);
+	if (!wc->status && wc->wc_flags & IB_WC_WITH_INVALIDATE)
+		e->ex = shift_region_invalidated(sqp, wc->ex.invalidate_rkey);
 	r->done++;
 	post_all(sqp);
 }
@@ -216,7 +200,8 @@ static int push_wc(struct shift_qp *sqp, u64 seq)
 	const struct shift_recv *e = &r->entry[recv_slot(r, seq)];
 	struct shift_abi_wc wc = {
 		.status = e->status,
-		.opcode = e->opcode,
+		/* the device need not say what it was of one in error */
+		.opcode = e->opcode | IB_WC_RECV,
 		.byte_len = e->byte_len,
 		.ex = e->ex,
 		.wc_flags = e->wc_flags,
@@ -226,9 +211,14 @@ static int push_wc(struct shift_qp *sqp, u64 seq)
 
 	if (r->imm_len && e->opcode == IB_WC_RECV_RDMA_WITH_IMM)
 		wc.byte_len = r->imm_len;
-	/* a slot that cannot be decoded has at least its wr_id in front */
-	memcpy(&wc.wr_id, recv_raw(r, seq), sizeof(wc.wr_id));
+	wc.wr_id = sqp->provider->recv_wr_id(sqp, seq);
 	return shift_cq_push(sqp->rcq, &wc);
+}
+
+static bool may_show(const struct shift_qp *sqp)
+{
+	return shift_standby_is_open(sqp) || sqp->state == SHIFT_ST_FAIL ||
+	       sqp->state == SHIFT_ST_APP;
 }
 
 /**
@@ -246,12 +236,12 @@ void shift_recv_deliver(struct shift_qp *sqp)
 	int err;
 
 	spin_lock_bh(&sqp->ledger_lock);
-	while (r->tail < r->done && (shift_standby_is_open(sqp) ||
-				     sqp->state == SHIFT_ST_FAIL ||
-				     sqp->state == SHIFT_ST_APP)) {
-		/* as rxe does: the slot is free before its completion is seen */
+	if (sqp->ssrq && may_show(sqp) && shift_srq_deliver(sqp, false))
+		shift_switch_arm(sqp, RETRY_MS);
+	while (r->tail < r->done && may_show(sqp)) {
+		/* the slot is free before its completion is seen */
 		if (sqp->registered)
-			shift_ring_set_consumer(&sqp->rq, recv_slot(r, r->tail + 1));
+			sqp->provider->recvs_completed(sqp, r->tail + 1);
 		err = push_wc(sqp, r->tail);
 		if (err == -ENOSPC) {
 			shift_switch_arm(sqp, RETRY_MS);
@@ -272,6 +262,8 @@ void shift_recv_flush(struct shift_qp *sqp)
 	struct shift_recvs *r = &sqp->recvs;
 
 	lockdep_assert_held(&sqp->lock);
+	if (sqp->ssrq)
+		shift_recv_deliver(sqp);	/* what others may receive into stays posted */
 	if (!sqp->registered || !r->slots || !sqp->ledger_live)
 		return;
 	spin_lock_bh(&sqp->ledger_lock);

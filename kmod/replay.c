@@ -9,7 +9,8 @@
 #define pr_fmt(fmt) KBUILD_MODNAME ": " fmt
 
 #include <linux/ktime.h>
-#include "shift.h"
+#include "mw.h"
+#include "provider.h"
 
 #define RETRY_MS	20
 
@@ -30,21 +31,25 @@ static u32 wc_opcode(u32 opcode)
 		return IB_WC_COMP_SWAP;
 	case SHIFT_WR_ATOMIC_FETCH_AND_ADD:
 		return IB_WC_FETCH_ADD;
+	case SHIFT_WR_BIND_MW:
+		return IB_WC_BIND_MW;
+	case SHIFT_WR_LOCAL_INV:
+		return IB_WC_LOCAL_INV;
 	default:
 		return IB_WC_SEND;
 	}
 }
 
-static int push_wc(struct shift_qp *sqp, const u8 *raw, u32 status)
+static int push_wc(struct shift_qp *sqp, u64 seq, u32 status)
 {
-	struct shift_abi_wc wc = { .status = status, .qp_num = sqp->qpn };
+	struct shift_abi_wc wc = {
+		.wr_id = sqp->provider->wr_id(sqp, seq),
+		.status = status,
+		.qp_num = sqp->qpn,
+	};
 	struct shift_wr wr;
 
-	/* a slot that cannot be decoded has at least its wr_id in front */
-	if (shift_rxe_decode(raw, sqp->ledger.slot_size, &wr)) {
-		memcpy(&wc.wr_id, raw, sizeof(wc.wr_id));
-	} else {
-		wc.wr_id = wr.wr_id;
+	if (!sqp->provider->decode(sqp, seq, &wr)) {
 		wc.opcode = wc_opcode(wr.opcode);
 		wc.byte_len = wr.length;
 	}
@@ -69,11 +74,11 @@ void shift_replay_deliver(struct shift_qp *sqp)
 	       shift_ledger_at(l, l->tail)->state == SHIFT_ENTRY_EXECUTED) {
 		struct shift_entry *e = shift_ledger_at(l, l->tail);
 
-		/* as rxe does: the slot is free before its completion is seen */
+		/* its place is free before its completion is seen */
 		if (sqp->registered)
-			shift_ring_set_consumer(&sqp->sq, shift_ledger_slot(l, l->tail + 1));
+			sqp->provider->completed(sqp, l->tail + 1);
 		if (!(e->flags & (SHIFT_ENTRY_SILENT | SHIFT_ENTRY_SEEN)) || e->status) {
-			err = push_wc(sqp, shift_ledger_raw(l, l->tail), e->status);
+			err = push_wc(sqp, l->tail, e->status);
 			if (err == -ENOSPC) {
 				shift_switch_arm(sqp, RETRY_MS);
 				break;
@@ -93,6 +98,39 @@ void shift_replay_deliver(struct shift_qp *sqp)
 	}
 }
 
+/**
+ * shift_replay_enter - the operation at the ledger's head becomes its newest entry
+ * @sqp: the QP.
+ * @wr: it, decoded; NULL: that was not possible.
+ *
+ * What cannot be moved stays in the record all the same: it gets its error.
+ *
+ * Context: ledger_lock; there is room.
+ * Return: 0; -EOPNOTSUPP: it cannot be moved.
+ */
+int shift_replay_enter(struct shift_qp *sqp, const struct shift_wr *wr)
+{
+	struct shift_ledger *l = &sqp->ledger;
+	u16 flags;
+
+	if (!wr || !shift_qp_can_move(sqp, wr)) {
+		shift_ledger_append(l, 0, 0);
+		return -EOPNOTSUPP;
+	}
+	flags = shift_ledger_kind(wr->opcode);
+	if (!sqp->sig_all && !(wr->flags & SHIFT_WR_SIGNALED))
+		flags |= SHIFT_ENTRY_SILENT;
+	if (wr->flags & SHIFT_WR_FENCE)
+		flags |= SHIFT_ENTRY_FENCED;
+	shift_ledger_append(l, shift_wr_packets(wr->opcode, wr->length, sqp->mtu), flags);
+	return 0;
+}
+
+static bool has_room(const struct shift_ledger *l)
+{
+	return shift_ledger_count(l) < l->slots - 1;
+}
+
 /*
  * Take what the application has posted since into the ledger.  What cannot be
  * replayed stops the intake; it gets its error when all before it is done.
@@ -100,33 +138,22 @@ void shift_replay_deliver(struct shift_qp *sqp)
 static void ingest(struct shift_qp *sqp)
 {
 	struct shift_ledger *l = &sqp->ledger;
-	struct shift_rxe_mark mark;
-	u32 producer = shift_ring_producer(&sqp->sq);
 	struct shift_wr wr;
-	u8 *raw;
 	int err;
 
-	while (!sqp->stop_status && shift_ledger_slot(l, l->head) != producer &&
-	       shift_ledger_count(l) < l->slots - 1) {
-		raw = shift_ledger_raw(l, l->head);
-		shift_ring_copy_slot(&sqp->sq, shift_ledger_slot(l, l->head), raw);
-		err = shift_rxe_mark(raw, l->slot_size, &mark);
-		if (!err && mark.first_psn != SHIFT_RXE_UNSENT)
-			err = -EINVAL;	/* zeroed by the RESET while it was posted */
+	while (!sqp->stop_status && has_room(l)) {
+		err = sqp->provider->take(sqp, &wr);
 		if (!err)
-			err = shift_rxe_decode(raw, l->slot_size, &wr);
-		if (!err && !shift_wr_movable(&wr))
+			break;
+		if (err > 0 && !shift_qp_can_move(sqp, &wr))
 			err = -EOPNOTSUPP;
-		if (err) {
+		if (err < 0) {
 			sqp->stop_status = IB_WC_LOC_QP_OP_ERR;
 			pr_warn_ratelimited("%s qp %u: cannot carry on with what was posted (%d)\n",
 					    sqp->sdev->name, sqp->qpn, err);
 			break;
 		}
-		shift_ledger_append(l, shift_wr_packets(wr.opcode, wr.length, sqp->mtu),
-				    shift_ledger_kind(wr.opcode) |
-				    (sqp->sig_all || wr.flags & SHIFT_WR_SIGNALED ?
-				     0 : SHIFT_ENTRY_SILENT));
+		shift_replay_enter(sqp, &wr);
 	}
 }
 
@@ -134,16 +161,33 @@ static void ingest(struct shift_qp *sqp)
  * The receiver of a WRITE with immediate that is resumed would be told only what
  * was left of it: its whole length, or 0.
  */
-static u32 resumed_imm(struct shift_ledger *l)
+static u32 resumed_imm(struct shift_qp *sqp)
 {
+	struct shift_ledger *l = &sqp->ledger;
 	u64 seq = shift_ledger_cut(l);
 	struct shift_wr wr;
 
 	if (seq == l->head ||
-	    shift_rxe_decode(shift_ledger_raw(l, seq), l->slot_size, &wr) ||
+	    sqp->provider->decode(sqp, seq, &wr) ||
 	    wr.opcode != SHIFT_WR_RDMA_WRITE_WITH_IMM)
 		return 0;
 	return wr.length;
+}
+
+/**
+ * shift_replay_doubtful - what a peer that cannot be asked may have executed of ours
+ * @sqp: the QP.
+ * @once: out: an atomic is among them.
+ *
+ * Context: ledger_lock.
+ * Return: the number of operations for which that matters.
+ */
+u32 shift_replay_doubtful(struct shift_qp *sqp, bool *once)
+{
+	*once = false;
+	if (!sqp->sent_any)
+		return 0;
+	return shift_ledger_doubtful(&sqp->ledger, !sqp->sent.path, once);
 }
 
 /**
@@ -152,18 +196,26 @@ static u32 resumed_imm(struct shift_ledger *l)
  * @m: its PROGRESS.
  *
  * It names the last life in which it executed anything.  One before that in which
- * ours were sent: nothing of them.  After this all that is not executed is to be
- * posted again.
+ * ours were sent: nothing of them.  One that it does not know: perhaps all of them; the
+ * policy was to go on.  After this all that is not executed is to be posted again.
  *
- * Return: 0; -ERANGE: it cannot be; -ENODATA: the answer to an atomic is lost.
+ * Return: 0; -ERANGE: it cannot be; -ENODATA: the answer to an atomic is lost, or may be.
  */
 int shift_replay_progress(struct shift_qp *sqp, const struct shift_msg *m)
 {
 	struct shift_ledger *l = &sqp->ledger;
+	u32 doubtful = 0;
 	u64 packets = 0;
 	int err = 0;
 
 	spin_lock_bh(&sqp->ledger_lock);
+	if (m->progress.status == SHIFT_PROGRESS_UNKNOWN) {
+		bool once;
+
+		doubtful = shift_replay_doubtful(sqp, &once);
+		if (once)
+			err = -ENODATA;
+	}
 	if (m->progress.status == SHIFT_PROGRESS_OK && sqp->sent_any) {
 		if (m->progress.arm_epoch == sqp->sent.epoch &&
 		    m->progress.path == sqp->sent.path)
@@ -178,15 +230,23 @@ int shift_replay_progress(struct shift_qp *sqp, const struct shift_msg *m)
 	if (!err) {
 		sqp->sent_any = false;
 		shift_ledger_rewind(l);
-		sqp->resumed_imm = resumed_imm(l);
+		sqp->resumed_imm = resumed_imm(sqp);
 	}
 	spin_unlock_bh(&sqp->ledger_lock);
+	if (doubtful && !err) {
+		shift_stat_add(SHIFT_STAT_DOUBTFUL, doubtful);
+		pr_warn_ratelimited("%s qp %u: policy paper: %u operations are posted again, some may be executed twice\n",
+				    sqp->sdev->name, sqp->qpn, doubtful);
+	}
 	return err;
 }
 
 /*
  * Take in what was posted and post it on the backup, in order; ledger_lock.
  * @rkey: the remote key that is not known, if that is what stops it.
+ *
+ * 0 also if a fence holds the rest: shift_standby_done() wakes the work item when the
+ * answers are there, and every switch when they are to be asked for again.
  */
 static int post_all(struct shift_qp *sqp, u32 *rkey)
 {
@@ -213,19 +273,31 @@ static int post_all(struct shift_qp *sqp, u32 *rkey)
  */
 void shift_replay_doorbell(struct shift_qp *sqp)
 {
-	struct shift_ledger *l = &sqp->ledger;
-	bool more = true;
+	bool more = true, open = false;
 	u32 rkey;
 
 	spin_lock_bh(&sqp->ledger_lock);
 	if (sqp->ledger_live && sqp->registered && sqp->state != SHIFT_ST_FAIL &&
 	    sqp->state != SHIFT_ST_APP) {
 		more = post_all(sqp, &rkey) || sqp->stop_status;
-		shift_ring_set_consumer(&sqp->sq, shift_ledger_slot(l, l->tail));
+		sqp->provider->completed(sqp, sqp->ledger.tail);
+		open = shift_standby_is_open(sqp);
 	}
 	spin_unlock_bh(&sqp->ledger_lock);
+	/* what works on windows is done without a device */
+	if (open && sqp->notes)
+		shift_replay_deliver(sqp);
 	if (more)
 		shift_switch_kick(sqp, SHIFT_QP_KICK);
+}
+
+/* A window is invalidated whose region the peer may be using: that ends first. */
+static bool end_region(struct shift_qp *sqp, u32 key)
+{
+	if (!shift_region_drop(sqp, key))
+		return false;
+	shift_pairing_key_gone(sqp, key);
+	return true;
 }
 
 /**
@@ -241,9 +313,14 @@ void shift_replay_pump(struct shift_qp *sqp)
 	if (!sqp->registered)
 		return;
 	shift_replay_deliver(sqp);
-	spin_lock_bh(&sqp->ledger_lock);
-	err = post_all(sqp, &rkey);
-	spin_unlock_bh(&sqp->ledger_lock);
+	shift_region_reap(sqp);
+	do {
+		spin_lock_bh(&sqp->ledger_lock);
+		err = post_all(sqp, &rkey);
+		spin_unlock_bh(&sqp->ledger_lock);
+	} while (err == -ESTALE && end_region(sqp, rkey));
+	if (sqp->notes)
+		shift_replay_deliver(sqp);
 	switch (err) {
 	case 0:
 	case -EAGAIN:		/* send queue full: its completions kick us */
@@ -252,6 +329,7 @@ void shift_replay_pump(struct shift_qp *sqp)
 		shift_pairing_ask_key(sqp, rkey);
 		fallthrough;
 	case -ENOMEM:
+	case -ESTALE:
 		shift_switch_arm(sqp, RETRY_MS);
 		break;
 	case -EACCES:
@@ -262,6 +340,9 @@ void shift_replay_pump(struct shift_qp *sqp)
 		break;
 	case -EPERM:
 		sqp->stop_status = IB_WC_RETRY_EXC_ERR;
+		break;
+	case -EKEYREJECTED:
+		sqp->stop_status = IB_WC_MW_BIND_ERR;
 		break;
 	default:
 		sqp->stop_status = IB_WC_LOC_QP_OP_ERR;
@@ -280,6 +361,7 @@ void shift_replay_pump(struct shift_qp *sqp)
 void shift_replay_flush(struct shift_qp *sqp)
 {
 	struct shift_ledger *l = &sqp->ledger;
+	struct shift_wr wr;
 	u64 seq;
 
 	lockdep_assert_held(&sqp->lock);
@@ -302,12 +384,8 @@ void shift_replay_flush(struct shift_qp *sqp)
 
 		/* the rest of the ring, whatever it holds */
 		spin_lock_bh(&sqp->ledger_lock);
-		while (shift_ledger_slot(l, l->head) != shift_ring_producer(&sqp->sq) &&
-		       shift_ledger_count(l) < l->slots - 1) {
-			shift_ring_copy_slot(&sqp->sq, shift_ledger_slot(l, l->head),
-					     shift_ledger_raw(l, l->head));
+		while (has_room(l) && sqp->provider->take(sqp, &wr))
 			shift_ledger_append(l, 0, 0);
-		}
 		spin_unlock_bh(&sqp->ledger_lock);
 	} while (shift_ledger_count(l) &&
 		 shift_ledger_at(l, l->tail)->state != SHIFT_ENTRY_EXECUTED);

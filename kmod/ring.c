@@ -6,6 +6,7 @@
 #include <linux/mm.h>
 #include <linux/slab.h>
 #include <rdma/rdma_user_rxe.h>
+#include "account.h"
 #include "ring.h"
 
 #define SHIFT_RING_MAX_BYTES	(64u << 20)
@@ -60,49 +61,106 @@ static int ring_check_rxe(struct shift_ring *ring, u32 len)
 	return 0;
 }
 
-/**
- * shift_ring_pin_rxe - pin a ring that rxe made and the caller has mapped
- * @ring: filled on success.
- * @addr: first byte of the mapping, page aligned.
- * @len: bytes of the mapping.
- *
- * Context: process context of the owner; takes mmap_lock.
- * Return: 0, -EINVAL (address or geometry), -EFAULT (not mapped), -ENOMEM.
- */
-int shift_ring_pin_rxe(struct shift_ring *ring, u64 addr, u32 len)
+static bool range_ok(u64 addr, u32 len)
 {
-	unsigned int n = DIV_ROUND_UP(len, PAGE_SIZE);
+	return addr && len && len <= SHIFT_RING_MAX_BYTES && addr + len >= addr;
+}
+
+static unsigned int pages_of(u64 addr, u32 len)
+{
+	return DIV_ROUND_UP(offset_in_page(addr) + len, PAGE_SIZE);
+}
+
+static int pin_pages(struct shift_ring *ring, u64 addr, u32 len)
+{
+	unsigned int n = pages_of(addr, len);
 	int got, err;
 
 	memset(ring, 0, sizeof(*ring));
-	if (!addr || offset_in_page(addr) || len < sizeof(struct rxe_queue_buf) ||
-	    len > SHIFT_RING_MAX_BYTES || addr + len < addr)
-		return -EINVAL;
-
 	ring->pages = kvcalloc(n, sizeof(*ring->pages), GFP_KERNEL);
 	if (!ring->pages)
 		return -ENOMEM;
-	got = pin_user_pages_fast(addr, n, FOLL_WRITE | FOLL_LONGTERM, ring->pages);
+	got = pin_user_pages_fast(addr & PAGE_MASK, n, FOLL_WRITE | FOLL_LONGTERM, ring->pages);
 	if (got < 0) {
 		err = got;
 		goto err_free;
 	}
 	ring->npages = got;
 	if (got != n) {
+		unpin_user_pages(ring->pages, got);
 		err = -EFAULT;
-		goto err_unpin;
+		goto err_free;
 	}
-	err = ring_check_rxe(ring, len);
-	if (err)
-		goto err_unpin;
 	return 0;
 
-err_unpin:
-	unpin_user_pages(ring->pages, ring->npages);
 err_free:
 	kvfree(ring->pages);
 	memset(ring, 0, sizeof(*ring));
 	return err;
+}
+
+/**
+ * shift_ring_pin_rxe - pin a ring that rxe made and the caller has mapped
+ * @ring: filled on success.
+ * @addr: first byte of the mapping, page aligned.
+ * @len: bytes of the mapping.
+ *
+ * It is the driver's memory: nothing is charged to the caller.
+ *
+ * Context: process context of the owner; takes mmap_lock.
+ * Return: 0, -EINVAL (address or geometry), -EFAULT (not mapped), -ENOMEM.
+ */
+int shift_ring_pin_rxe(struct shift_ring *ring, u64 addr, u32 len)
+{
+	int err;
+
+	if (offset_in_page(addr) || len < sizeof(struct rxe_queue_buf) || !range_ok(addr, len))
+		return -EINVAL;
+	err = pin_pages(ring, addr, len);
+	if (err)
+		return err;
+	err = ring_check_rxe(ring, len);
+	if (err)
+		shift_ring_unpin(ring);
+	return err;
+}
+
+/**
+ * shift_ring_pin - pin a ring that is slots and nothing else
+ * @ring: filled on success.
+ * @addr: first slot, 64-byte aligned.
+ * @len: bytes, a multiple of @slot_size.
+ * @slot_size: bytes, a power of two.
+ * @refuse: if it is more than the caller may lock.
+ *
+ * It is the caller's memory, and charged to it.
+ *
+ * Context: process context of the owner; takes mmap_lock.
+ * Return: 0, -EINVAL (address or geometry), -EFAULT (not mapped), -ENOMEM.
+ */
+int shift_ring_pin(struct shift_ring *ring, u64 addr, u32 len, u32 slot_size, bool refuse)
+{
+	struct shift_account *account;
+	int err;
+
+	if (!range_ok(addr, len) || addr & 63 ||
+	    slot_size < 16 || slot_size > SHIFT_RING_MAX_SLOT ||
+	    !is_power_of_2(slot_size) || len % slot_size || !is_power_of_2(len / slot_size) ||
+	    len / slot_size > SHIFT_RING_MAX_SLOTS)
+		return -EINVAL;
+	err = shift_account_charge(pages_of(addr, len), refuse, &account);
+	if (err)
+		return err;
+	err = pin_pages(ring, addr, len);
+	if (err) {
+		shift_account_uncharge(account, pages_of(addr, len));
+		return err;
+	}
+	ring->account = account;
+	ring->slots = len / slot_size;
+	ring->slot_size = slot_size;
+	ring->data = offset_in_page(addr);
+	return 0;
 }
 
 /* Process context, any process; a ring that is not pinned is fine. */
@@ -112,6 +170,8 @@ void shift_ring_unpin(struct shift_ring *ring)
 		return;
 	unpin_user_pages_dirty_lock(ring->pages, ring->npages, true);
 	kvfree(ring->pages);
+	if (ring->account)
+		shift_account_uncharge(ring->account, ring->npages);
 	memset(ring, 0, sizeof(*ring));
 }
 
@@ -127,15 +187,24 @@ u32 shift_ring_consumer(const struct shift_ring *ring)
 	       (ring->slots - 1);
 }
 
-void shift_ring_set_consumer(const struct shift_ring *ring, u32 index)
+static void set_index(const struct shift_ring *ring, u32 offset, u32 index)
 {
-	u32 offset = offsetof(struct rxe_queue_buf, consumer_index);
 	u8 *base = kmap_local_page(ring->pages[offset >> PAGE_SHIFT]);
 
 	/* the slots were read before they are free */
 	smp_store_release((u32 *)(base + offset_in_page(offset)),
 			  index & (ring->slots - 1));
 	kunmap_local(base);
+}
+
+void shift_ring_set_consumer(const struct shift_ring *ring, u32 index)
+{
+	set_index(ring, offsetof(struct rxe_queue_buf, consumer_index), index);
+}
+
+void shift_ring_set_producer(const struct shift_ring *ring, u32 index)
+{
+	set_index(ring, offsetof(struct rxe_queue_buf, producer_index), index);
 }
 
 /* one aligned word of a slot; @offset lies in it */
@@ -145,10 +214,17 @@ u32 shift_ring_slot_u32(const struct shift_ring *ring, u32 index, u32 offset)
 	return ring_read_u32(ring, ring->data + index * ring->slot_size + offset);
 }
 
-void shift_ring_copy_slot(const struct shift_ring *ring, u32 index, void *to)
+/* the first @len bytes of a slot, not more than it has */
+void shift_ring_read_slot(const struct shift_ring *ring, u32 index, void *to, u32 len)
 {
 	index &= ring->slots - 1;
-	ring_copy(ring, ring->data + index * ring->slot_size, to, NULL, ring->slot_size);
+	ring_copy(ring, ring->data + index * ring->slot_size, to, NULL,
+		  min(len, ring->slot_size));
+}
+
+void shift_ring_copy_slot(const struct shift_ring *ring, u32 index, void *to)
+{
+	shift_ring_read_slot(ring, index, to, ring->slot_size);
 }
 
 void shift_ring_write_slot(const struct shift_ring *ring, u32 index, u32 offset,
@@ -196,6 +272,17 @@ u32 shift_word_read(const struct shift_word *word)
 	u8 *base = kmap_local_page(word->page);
 	/* a lock word: what was done under the lock is seen */
 	u32 value = smp_load_acquire((u32 *)(base + word->offset));
+
+	kunmap_local(base);
+	return value;
+}
+
+/* 64 bits at once, of a word at an address that is a multiple of 8. */
+u64 shift_word_read64(const struct shift_word *word)
+{
+	u8 *base = kmap_local_page(word->page);
+	/* what was posted before it was written is seen */
+	u64 value = smp_load_acquire((u64 *)(base + word->offset));
 
 	kunmap_local(base);
 	return value;

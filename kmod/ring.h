@@ -4,7 +4,7 @@
  *
  * Everything read here is untrusted and may change under the reader: copy
  * first, then look at the copy.  Access is by kmap_local_page(), in any
- * context; pinning and unpinning in process context of the owner only.
+ * context; pinning in process context of the owner, unpinning in that of anybody.
  */
 #ifndef SHIFT_RING_H
 #define SHIFT_RING_H
@@ -12,17 +12,21 @@
 #include <linux/types.h>
 #include <linux/mm_types.h>
 
+struct shift_account;
+
 /**
  * struct shift_ring - a ring of a provider, geometry as validated at pin time
  * @pages: pinned pages of [head, slots).
  * @npages: number of pages; 0: not pinned.
+ * @account: whose locked memory they are charged to; NULL: nobody's.
  * @slots: power of two.
  * @slot_size: bytes, power of two.
- * @data: offset of slot 0.
+ * @data: offset of slot 0 in the first page.
  */
 struct shift_ring {
 	struct page **pages;
 	unsigned int npages;
+	struct shift_account *account;
 	u32 slots;
 	u32 slot_size;
 	u32 data;
@@ -35,11 +39,14 @@ struct shift_word {
 };
 
 int shift_ring_pin_rxe(struct shift_ring *ring, u64 addr, u32 len);
+int shift_ring_pin(struct shift_ring *ring, u64 addr, u32 len, u32 slot_size, bool refuse);
 void shift_ring_unpin(struct shift_ring *ring);
 u32 shift_ring_producer(const struct shift_ring *ring);	/* masked, acquire */
 u32 shift_ring_consumer(const struct shift_ring *ring);	/* masked, acquire */
 void shift_ring_set_consumer(const struct shift_ring *ring, u32 index);	/* release */
 u32 shift_ring_slot_u32(const struct shift_ring *ring, u32 index, u32 offset);
+void shift_ring_set_producer(const struct shift_ring *ring, u32 index);	/* release */
+void shift_ring_read_slot(const struct shift_ring *ring, u32 index, void *to, u32 len);
 void shift_ring_copy_slot(const struct shift_ring *ring, u32 index, void *to);
 void shift_ring_write_slot(const struct shift_ring *ring, u32 index, u32 offset,
 			   const void *from, u32 len);
@@ -47,6 +54,7 @@ void shift_ring_write_slot(const struct shift_ring *ring, u32 index, u32 offset,
 int shift_word_pin(struct shift_word *word, u64 addr);
 void shift_word_unpin(struct shift_word *word);
 u32 shift_word_read(const struct shift_word *word);
+u64 shift_word_read64(const struct shift_word *word);
 void shift_word_write(const struct shift_word *word, u32 value);
 
 #endif /* SHIFT_RING_H */

@@ -20,6 +20,7 @@
 #include <rdma/ib_verbs.h>
 #include <uapi/linux/shift.h>
 #include <uapi/rdma/shift-abi.h>
+#include "flush.h"
 #include "fsm.h"
 #include "ledger.h"
 #include "link.h"
@@ -27,12 +28,17 @@
 #include "ring.h"
 #include "wq_rxe.h"
 
-enum shift_obj_type { SHIFT_OBJ_DEV = 1, SHIFT_OBJ_PD, SHIFT_OBJ_CQ, SHIFT_OBJ_QP };
+struct shift_provider;	/* provider.h */
+struct shift_mlx5_qp;	/* provider_mlx5.h */
+struct shift_notes;	/* mw.h */
+
+enum shift_obj_type { SHIFT_OBJ_DEV = 1, SHIFT_OBJ_PD, SHIFT_OBJ_CQ, SHIFT_OBJ_QP,
+		      SHIFT_OBJ_SRQ };
 
 /**
  * struct shift_obj - head of everything that is found by a core object's pointer
  * @node: in shift_objects (object.c), keyed by @key.
- * @key: struct ib_device, ib_pd, ib_cq or ib_qp.
+ * @key: struct ib_device, ib_pd, ib_cq, ib_qp or ib_srq.
  * @type: enum shift_obj_type.
  * @list: in the device's list of its type, under sdev->list_lock.
  * @rcu: freed after a grace period: fast wrappers look up under RCU.
@@ -53,20 +59,27 @@ struct shift_obj {
  * @ibdev: the device; NULL after remove.
  * @name: as of add.
  * @guid: node GUID, the identity of the device.
+ * @driver: enum rdma_driver_id.
  * @saved: the driver's own operations, valid while @attached.
  * @attached: our wrappers are in ibdev->ops.
  * @tracking: new objects are shadowed (off while detaching).
  * @port_down: last port event.
  * @drained: an operator keeps QPs off it.
+ * @policy: enum shift_policy of the pair.
  * @mirror_sem: read while something is made on the backup device, write to
  *	change @backup.  Outside sqp->lock and spd->lock.
  * @backup: who stands in for this device; NULL: not paired. @mirror_sem.
+ * @carrier: of a pair: whose RDMA CM connects its links: itself, or another on the same
+ *	interface if it has none; NULL: nobody's.  device.c.
  * @ring_sem: read while a fence looks into rings of CQs, write before one is
  *	unpinned.  Inside sqp->lock.
- * @objects: tracked PDs, CQs and QPs.
- * @list_lock: @pds, @cqs, @qps.
+ * @objects: tracked PDs, CQs, QPs and SRQs.
+ * @list_lock: @pds, @cqs, @qps, @srqs.
  * @qpn: QPs by QP number.
- * @mrs: mirrored MRs by lkey >> 8.
+ * @mrs: MRs by lkey >> 8.
+ * @mws: memory windows by rkey >> 8: Documentation/windows.md.
+ * @mw_lock: what is known of them; inside ledger_lock.
+ * @mw_mutex: the driver's windows; inside sqp->lock.
  */
 struct shift_dev {
 	struct shift_obj obj;
@@ -75,19 +88,24 @@ struct shift_dev {
 	struct ib_device *ibdev;
 	char name[IB_DEVICE_NAME_MAX];
 	u64 guid;
+	u32 driver;
 	struct ib_device_ops saved;
 	bool attached;
 	bool tracking;
 	bool port_down;
 	bool drained;
+	u32 policy;
 	struct rw_semaphore mirror_sem;
 	struct rw_semaphore ring_sem;
-	struct shift_dev *backup;
+	struct shift_dev *backup, *carrier;
 	atomic_t objects;
 	struct mutex list_lock;
-	struct list_head pds, cqs, qps;
+	struct list_head pds, cqs, qps, srqs;
 	struct xarray qpn;
 	struct xarray mrs;
+	struct xarray mws;
+	spinlock_t mw_lock;
+	struct mutex mw_mutex;
 	struct ib_event_handler events;
 };
 
@@ -106,14 +124,16 @@ struct shift_pd {
 	struct ib_pd *mirror;
 	atomic_t reason;
 	bool resolved;			/* peers hold keys of it */
+	bool windows;			/* it has, or had, memory windows */
 };
 
-/** struct shift_mr - a mirrored MR; in sdev->mrs by lkey >> 8 until dereg */
+/** struct shift_mr - an MR, mirrored if it could be; in sdev->mrs by lkey >> 8 until dereg */
 struct shift_mr {
 	struct kref ref;
 	struct shift_pd *spd;
 	struct ib_mr *mr;
-	struct ib_mr *mirror;
+	struct ib_mr *mirror;		/* NULL: there is none */
+	struct ib_umem *umem;		/* its pages, if windows may be bound to it */
 	struct mm_struct *mm;		/* mmgrab'd, for the memlock credit */
 	unsigned long npages;
 	u64 iova, length;
@@ -135,8 +155,11 @@ struct shift_cq {
 	spinlock_t lock;		/* side ring, armed, cq */
 	bool registered;
 	u8 armed;			/* IB_CQ_SOLICITED, IB_CQ_NEXT_COMP; 0: not */
+	u64 fired;			/* mlx5: arm word that had its event, + 1 */
+	const struct shift_provider *provider;	/* once it was registered */
 	struct shift_ring ring;		/* user's CQ ring */
 	struct shift_word flag;		/* user's flag word */
+	struct shift_word db;		/* struct shift_cq_pins */
 	struct shift_abi_side *side;	/* vmalloc_user */
 	u32 side_len, side_entries;
 	u32 side_producer;		/* ours; the shared one is a copy */
@@ -162,6 +185,8 @@ struct shift_cq {
 #define SHIFT_QP_FIRST		10	/* first completion on the new path: tell operators */
 #define SHIFT_QP_MOVE		11	/* an operator, or failback, wants it on @move_to */
 #define SHIFT_QP_SILENT		13	/* the path it is on loses everything */
+#define SHIFT_QP_FOLLOW		14	/* other QPs of its SRQ have left */
+#define SHIFT_QP_READY		15	/* the receives of its SRQ have come: READY may be owed */
 #define SHIFT_QP_TIDY		12	/* QPs of the last switch are to be put away */
 
 /* kinds of messages that can wait in a QP's mailbox: one each, newest epoch */
@@ -186,11 +211,24 @@ struct shift_recv {
 	u32 status, opcode, byte_len, ex, wc_flags;
 };
 
+static inline struct shift_recv shift_recv_got(const struct ib_wc *wc)
+{
+	return (struct shift_recv) {
+		.status = wc->status,
+		.opcode = wc->opcode,
+		.byte_len = wc->byte_len,
+		.ex = (__force u32)wc->ex.imm_data,
+		.wc_flags = wc->wc_flags & (IB_WC_GRH | IB_WC_WITH_IMM |
+					    IB_WC_WITH_INVALIDATE),
+	};
+}
+
 /**
  * struct shift_recvs - receives of a QP that is away from its default NIC
  * @entry: per slot.
  * @raw: kernel copy of the user's ring, slot for slot.
  * @slots: power of two; 0: no receive queue.
+ * @most: receives that can be outstanding.
  * @slot_size: bytes of one.
  * @tail: oldest one that the application was not shown.
  * @done: oldest one without a completion.
@@ -203,7 +241,7 @@ struct shift_recv {
 struct shift_recvs {
 	struct shift_recv *entry;
 	u8 *raw;
-	u32 slots, slot_size;
+	u32 slots, most, slot_size;
 	u64 tail, done, post, head;
 	u32 imm_len;
 };
@@ -213,7 +251,14 @@ struct shift_qp_times {
 	u64 fault, agreed, fenced, replayed, completion;
 };
 
+static inline u8 *shift_recv_raw(const struct shift_recvs *r, u64 seq)
+{
+	return r->raw + (size_t)((u32)seq & (r->slots - 1)) * r->slot_size;
+}
+
 struct shift_standby;	/* standby.h: a QP of the kernel's */
+struct shift_srq;	/* srq.h: a shared receive queue */
+struct shift_srq_pool;
 
 /**
  * struct shift_qp - a user RC QP and its shadow
@@ -251,7 +296,7 @@ struct shift_qp {
 	u8 asks;			/* SWITCH_REQs of this switch */
 	struct shift_life heard;	/* last one that executed for the peer; psn: expected */
 	struct shift_life armed[SHIFT_PATHS];	/* last arming; psn: the peer's first */
-	bool unfenced;			/* it could not be asked */
+	bool unfenced;			/* a NIC could not be asked since the last RUN */
 	u8 move_to;			/* SHIFT_PATH_DEFAULT (its own device) or _BACKUP */
 	u32 error_status;		/* enum ib_wc_status: first error kept back ... */
 	u32 error_pos;			/* ... and where the send CQ's ring was then */
@@ -274,18 +319,22 @@ struct shift_qp {
 
 	/* provider */
 	bool registered;
+	const struct shift_provider *provider;	/* once it was registered */
 	struct shift_ring sq, rq;
 	struct shift_word gate;		/* user's flag word */
-	struct shift_word sq_lock, rq_lock;
+	struct shift_word sq_word, rq_word, anchor;	/* struct shift_qp_pins */
+	struct shift_mlx5_qp *mlx5;	/* beside the ledger, and as long */
 	u32 lock_free;
 	bool provider_held;		/* flag word is set: providers WAIT */
 	wait_queue_head_t gate_wait;
 
 	/* peer and backup */
 	struct shift_link *link[2];	/* of the default and of the backup device */
+	bool link_ok[2];		/* they are up; for readers without lock */
 	union ib_gid backup_sgid, backup_dgid;
 	bool peer_ok;			/* PAIR was exchanged both ways */
 	bool peer_told;			/* peer was sent our cookie and its own */
+	u8 peer_boot[16];		/* its boot id then */
 	bool peer_atomic;		/* its NICs are atomic towards each other */
 	bool resolved;			/* peer holds keys of ours */
 	unsigned int pair_tries;
@@ -293,7 +342,18 @@ struct shift_qp {
 	struct shift_standby *spare[SHIFT_PATHS];
 	u32 qpn_here;			/* of ours, in the switch that was joined last */
 	struct list_head retired;
-	struct xarray rkeys;		/* default rkey -> backup rkey, of the peer */
+	struct xarray rkeys;		/* default rkey -> the path's, of the peer */
+	bool windows;			/* both ends know what becomes of memory windows */
+	struct shift_notes *notes;	/* NULL: we do not */
+
+	struct shift_srq *ssrq;		/* NULL: it has receives of its own */
+	/* under ssrq->lock */
+	struct list_head srq_node;
+	struct shift_srq_pool *srq_pool;	/* it draws from, or did; NULL: the user's ring */
+	bool srq_live;			/* it can receive */
+	bool srq_left;			/* before others of its SRQ */
+	bool srq_waits;			/* READY is owed until the receives have come */
+	struct list_head srq_done;	/* received, not shown; ledger_lock */
 
 	spinlock_t ledger_lock;
 	struct shift_ledger ledger;
@@ -325,7 +385,21 @@ int shift_device_init(void);
 void shift_device_uninit(void);
 struct shift_dev *shift_dev_get(struct shift_dev *sdev);
 void shift_dev_put(struct shift_dev *sdev);
-int shift_pair_add(const char *dev, const char *backup, struct netlink_ext_ack *extack);
+struct shift_dev *shift_dev_by_name(const char *name);
+void shift_dev_choose_carrier(struct shift_dev *sdev);
+void shift_dev_drop_backup(struct shift_dev *sdev);	/* sleeps; after shift_ops_detach() */
+/* first usable GID of port 1: RoCE v2, IPv4-mapped before global IPv6 */
+int shift_dev_gid(struct ib_device *ibdev, union ib_gid *gid);
+struct shift_link *shift_dev_link(struct shift_dev *sdev, const union ib_gid *local,
+				  const union ib_gid *remote);
+/* is @gid one of @sdev's or of its backup's? mirror_sem held */
+bool shift_gid_is_local(struct shift_dev *sdev, const union ib_gid *gid);
+bool shift_gid_has_carrier(struct ib_device *ibdev, const union ib_gid *gid);
+
+/* pair.c: process context */
+int shift_pair_add(const char *dev, const char *backup, enum shift_policy policy,
+		   struct netlink_ext_ack *extack);
+int shift_pair_set(const char *dev, enum shift_policy policy, struct netlink_ext_ack *extack);
 int shift_pair_del(const char *dev, struct netlink_ext_ack *extack);
 /* QPs of @dev (all, or the one of @qpn) to @path; @keep: and those to come */
 int shift_pair_move(const char *dev, u32 qpn, u8 path, bool keep,
@@ -333,10 +407,6 @@ int shift_pair_move(const char *dev, u32 qpn, u8 path, bool keep,
 /* calls @fn for every pair under shift_devices_lock; stops at non-zero */
 int shift_pair_walk(int (*fn)(struct shift_dev *sdev, struct shift_dev *backup,
 			      void *arg), void *arg);
-/* first usable GID of port 1: RoCE v2, IPv4-mapped before global IPv6 */
-int shift_dev_gid(struct ib_device *ibdev, union ib_gid *gid);
-/* is @gid one of @sdev's or of its backup's? mirror_sem held */
-bool shift_gid_is_local(struct shift_dev *sdev, const union ib_gid *gid);
 
 /* ops.c: interposition */
 extern struct srcu_struct shift_srcu;	/* slow wrappers */
@@ -358,7 +428,7 @@ void shift_pd_spoil(struct shift_pd *spd, enum shift_reason reason);
 struct ib_pd *shift_pd_mirror(struct shift_pd *spd);	/* mirror_sem held */
 struct shift_mr *shift_mr_find(struct shift_dev *sdev, u32 key);	/* kref taken */
 void shift_mr_put(struct shift_mr *smr);
-int shift_mr_translate(struct shift_pd *spd, const struct shift_sge *sge, u32 *key);
+int shift_mr_translate(struct shift_pd *spd, const struct shift_sge *sge, u8 path, u32 *key);
 void shift_mr_device_gone(struct shift_dev *sdev, bool backup_only);
 
 /* verbs_cq.c: CQs, side rings */
@@ -366,18 +436,27 @@ extern const struct ib_device_ops shift_cq_ops;
 void shift_cq_get(struct shift_cq *scq);
 void shift_cq_put(struct shift_cq *scq);
 int shift_cq_push(struct shift_cq *scq, const struct shift_abi_wc *wc);
-void shift_cq_unregister(struct shift_cq *scq);	/* process context; not in a fence */
 bool shift_cq_registered(struct shift_cq *scq);
 void shift_cq_device_gone(struct shift_dev *sdev);
 
+/* register.c: process context of the owner */
+int shift_cq_register(struct shift_cq *scq, const struct shift_abi_reg_cq *reg);
+void shift_cq_unregister(struct shift_cq *scq);	/* not in a fence */
+int shift_qp_register(struct shift_qp *sqp, const struct shift_abi_reg_qp *reg);
+void shift_qp_unregister(struct shift_qp *sqp);
+
 /* verbs_qp.c */
 extern const struct ib_device_ops shift_qp_ops;
+bool shift_qp_is_away(const struct shift_qp *sqp);
+void shift_qp_device_gone(struct shift_dev *sdev);
+
+/* qp.c */
 void shift_qp_get(struct shift_qp *sqp);
 void shift_qp_put(struct shift_qp *sqp);
 struct shift_qp *shift_qp_find_cookie(u64 cookie);		/* kref taken */
 struct shift_qp *shift_qp_find_qpn(struct shift_dev *sdev, u32 qpn); /* kref taken */
-void shift_qp_unregister(struct shift_qp *sqp);
-void shift_qp_device_gone(struct shift_dev *sdev);
+int shift_qp_new_cookie(struct shift_qp *sqp);
+struct shift_qp *shift_qp_next(unsigned long *index);		/* kref taken */
 int shift_qp_init(void);
 void shift_qp_uninit(void);
 /* calls @fn for every tracked QP with its lock held; stops at non-zero */
@@ -386,116 +465,6 @@ int shift_qp_walk(int (*fn)(struct shift_qp *sqp, void *arg), void *arg);
 /* chardev.c */
 int shift_chardev_init(void);
 void shift_chardev_uninit(void);
-
-/* pairing.c: the way from a connected QP to a protected one, and its messages */
-void shift_pairing_run(struct shift_qp *sqp);		/* sqp->lock */
-void shift_pairing_message(struct shift_qp *sqp, const struct shift_msg *m);
-/* tell peers of its PD's QPs that a key is gone; process context */
-void shift_pairing_revoke(struct shift_mr *smr);
-void shift_pairing_drop(struct shift_qp *sqp);		/* sqp->lock */
-/* 0: *key; -EINPROGRESS: not known yet; -ENOENT: the peer has none */
-int shift_pairing_key(const struct shift_qp *sqp, u32 rkey, u32 *key);	/* any context */
-void shift_pairing_ask_key(struct shift_qp *sqp, u32 rkey);		/* sqp->lock */
-
-/* inbox.c: what waits for the machine; any context that may take a spinlock */
-#define SHIFT_RESEND_MS	100	/* between copies of a message that may be lost */
-#define SHIFT_AGAIN_MS	500	/* to the next try while the port stays down */
-void shift_switch_kick(struct shift_qp *sqp, unsigned int bit);
-void shift_switch_arm(struct shift_qp *sqp, unsigned int ms);
-void shift_switch_timer(struct work_struct *work);
-void shift_switch_deliver(struct shift_qp *sqp, const struct shift_msg *m);
-bool shift_inbox_take(struct shift_qp *sqp, struct shift_msg *m);
-void shift_inbox_keep(struct shift_qp *sqp, const struct shift_msg *m);
-void shift_inbox_clear(struct shift_qp *sqp);
-void shift_switch_state(struct shift_qp *sqp, enum shift_state state);
-
-/* machine.c: the work item */
-void shift_switch_work(struct work_struct *work);
-
-/* switch.c: rules and actions; sqp->lock */
-void shift_switch_event(struct shift_qp *sqp, enum shift_event event,
-			const struct shift_msg *m);
-void shift_switch_nack(struct shift_qp *sqp, const struct shift_msg *m);
-int shift_switch_send(struct shift_qp *sqp, u8 path, struct shift_msg *m);
-struct shift_link *shift_switch_link(const struct shift_qp *sqp, u8 path);
-void shift_switch_resend(struct shift_qp *sqp);
-bool shift_switch_usable(const struct shift_qp *sqp);	/* racy: a guard */
-bool shift_switch_healthy(struct shift_qp *sqp);
-
-/* ending.c: how it ends other than well; sqp->lock */
-void shift_switch_call_off(struct shift_qp *sqp);
-void shift_switch_fail(struct shift_qp *sqp, u32 status);
-void shift_switch_app(struct shift_qp *sqp);
-void shift_switch_unprotect(struct shift_qp *sqp, enum shift_reason reason);
-
-/* verdict.c: what applications and operators are shown */
-enum shift_abi_verdict shift_switch_verdict(struct shift_qp *sqp, u32 status);
-enum shift_qp_state shift_qp_shown(const struct shift_qp *sqp);	/* sqp->lock */
-void shift_qp_refresh(struct shift_qp *sqp);	/* sqp->lock */
-
-/* fence.c: stop the default QP and take over its work queue; sqp->lock */
-int shift_fence(struct shift_qp *sqp, bool *errored);
-int shift_fence_query(struct shift_qp *sqp, struct ib_qp_attr *attr);
-bool shift_fence_hold(struct shift_qp *sqp);	/* keep the provider off its rings */
-void shift_fence_heard(struct shift_qp *sqp, u8 path, u32 expected);
-void shift_fence_open(struct shift_qp *sqp);	/* let the provider go on */
-int shift_fence_supported(struct shift_qp *sqp);
-void shift_fence_mark_start(struct shift_qp *sqp);
-u32 shift_fence_cause(struct shift_qp *sqp);	/* any context */
-
-/* tally.c: counting in the memory of a user's CQ */
-u32 shift_tally_begin(struct shift_cq *scq);
-int shift_tally_done(struct shift_qp *sqp, struct shift_cq *scq, u32 from, bool recvs, u8 *slot);
-void shift_tally_mark_error(struct shift_qp *sqp, u32 status);	/* any context */
-int shift_tally_errors(struct shift_qp *sqp, struct shift_cq *scq, u32 pos, u32 least, u8 *slot);
-
-/* replay.c: the ledger towards the backup QP and the application */
-void shift_replay_pump(struct shift_qp *sqp);	/* sqp->lock */
-void shift_replay_doorbell(struct shift_qp *sqp);	/* any context */
-void shift_replay_deliver(struct shift_qp *sqp);	/* any process context */
-void shift_replay_flush(struct shift_qp *sqp);	/* sqp->lock */
-int shift_replay_progress(struct shift_qp *sqp, const struct shift_msg *m);
-
-/* recv.c: receives of a QP that is away */
-int shift_recv_init(struct shift_recvs *r, const struct shift_ring *ring);
-void shift_recv_free(struct shift_recvs *r);
-void shift_recv_capture(struct shift_qp *sqp);		/* sqp->lock; before RESET */
-bool shift_recv_used(const struct shift_qp *sqp);	/* ever; after capture */
-void shift_recv_start(struct shift_qp *sqp, u32 first, u32 count); /* ledger_lock */
-void shift_recv_rewind(struct shift_qp *sqp);		/* ledger_lock */
-void shift_recv_pump(struct shift_qp *sqp);		/* sqp->lock; armed */
-void shift_recv_doorbell(struct shift_qp *sqp);		/* any context but softirq */
-void shift_recv_done(struct shift_qp *sqp, const struct ib_wc *wc); /* ledger_lock */
-void shift_recv_deliver(struct shift_qp *sqp);		/* any but hard interrupts */
-void shift_recv_flush(struct shift_qp *sqp);		/* sqp->lock */
-void shift_recv_imm_len(struct shift_qp *sqp, u32 len);
-
-/* move.c: changes of path that somebody wants */
-void shift_move_run(struct shift_qp *sqp);		/* sqp->lock */
-void shift_move_settle(struct shift_qp *sqp);		/* sqp->lock; sleeps */
-/* ask for it; process context, no lock: QPs told so.  One of @sdev and @link_id */
-unsigned int shift_move_ask(struct shift_dev *sdev, u32 link_id, u32 qpn, u8 to);
-
-/* standby.c: QPs of the kernel's; sqp->lock */
-int shift_standby_prepare(struct shift_qp *sqp, u8 path);
-u32 shift_standby_qpn(const struct shift_qp *sqp, u8 path);
-int shift_standby_arm(struct shift_qp *sqp, u8 path, u32 epoch, u32 qpn);
-void shift_standby_open(struct shift_qp *sqp);
-int shift_standby_fence(struct shift_qp *sqp);
-void shift_standby_stop(struct shift_qp *sqp);
-void shift_standby_tidy(struct shift_qp *sqp);
-void shift_standby_destroy(struct shift_qp *sqp);
-void shift_qp_quiet(struct ib_qp *qp);			/* no lock needed */
-u32 shift_start_psn(u64 cookie, u32 epoch);
-
-/* standby_post.c: work for the active one */
-int shift_standby_post(struct shift_qp *sqp, u64 seq, u32 *rkey);	/* ledger_lock */
-int shift_standby_post_recv(struct shift_qp *sqp, u64 seq);		/* ledger_lock */
-bool shift_standby_is_open(const struct shift_qp *sqp);			/* ledger_lock */
-void shift_standby_hold(struct shift_qp *sqp, bool hold);
-bool shift_standby_recv_failed(const struct shift_qp *sqp);
-u32 shift_standby_error(const struct shift_qp *sqp);	/* ib_wc_status, 0: none */
-bool shift_standby_busy(const struct shift_qp *sqp);
 
 /* node identity (main.c) */
 extern char shift_node[SHIFT_NODE_MAX];
@@ -521,6 +490,9 @@ enum shift_stat {
 	SHIFT_STAT_MSG_STALE,		/* messages of an old epoch ignored */
 	SHIFT_STAT_RETURNS,		/* of the switches, those back to the default NIC */
 	SHIFT_STAT_EVENT_LOST,		/* netlink events dropped for want of memory */
+	SHIFT_STAT_UNKNOWN,		/* QPs whose NIC could not be asked how far it got */
+	SHIFT_STAT_DOUBTFUL,		/* operations posted again that may be executed twice */
+	SHIFT_STAT_STALLED,		/* kernel-owned QPs whose work stood still */
 	__SHIFT_STAT_MAX
 };
 void shift_stat_add(enum shift_stat stat, unsigned long n);
@@ -532,7 +504,7 @@ u64 shift_stat_read(enum shift_stat stat);
 const char *shift_stat_name(enum shift_stat stat);
 
 /*
- * netlink.c; the notifiers may be called with sqp->lock held and never sleep
+ * netlink.c, netlink_event.c; the notifiers may be called with sqp->lock held and never sleep
  * on user space (GFP_KERNEL under memalloc_noio, or dropped)
  */
 int shift_netlink_init(void);

@@ -18,6 +18,8 @@
 #include <linux/slab.h>
 #include <rdma/ib_cache.h>
 #include <rdma/rdma_cm.h>
+#include "mw.h"
+#include "srq.h"
 #include "standby.h"
 
 #define INIT_MASK	(IB_QP_STATE | IB_QP_PKEY_INDEX | IB_QP_PORT | IB_QP_ACCESS_FLAGS)
@@ -53,7 +55,7 @@ static void standby_event(struct ib_event *event, void *context)
 	/* errors show in the completions */
 }
 
-static struct shift_standby *standby_make(struct shift_qp *sqp, struct ib_pd *pd)
+static struct shift_standby *standby_make(struct shift_qp *sqp, u8 path, struct ib_pd *pd)
 {
 	struct ib_device *ibdev = pd->device;
 	struct ib_qp_init_attr init = {
@@ -77,13 +79,23 @@ static struct shift_standby *standby_make(struct shift_qp *sqp, struct ib_pd *pd
 	if (!b)
 		return NULL;
 	b->sqp = sqp;
+	INIT_LIST_HEAD(&b->regions);
 	b->cqe.done = shift_standby_done;
 	b->recv_cqe.done = shift_standby_recv_done;
 	b->depth = init.cap.max_send_wr;
 	b->recv_depth = init.cap.max_recv_wr;
+	if (sqp->ssrq) {
+		b->pool = shift_srq_pool_get(sqp, path, pd);
+		if (!b->pool)
+			goto err_free;
+		init.srq = b->pool->srq;
+		init.cap.max_recv_wr = 0;
+		init.cap.max_recv_sge = 0;
+		b->recv_depth = b->pool->depth;
+	}
 	b->cq = ib_alloc_cq(ibdev, b, b->depth + b->recv_depth + 1, 0, IB_POLL_SOFTIRQ);
 	if (IS_ERR(b->cq))
-		goto err_free;
+		goto err_pool;
 	init.send_cq = b->cq;
 	init.recv_cq = b->cq;
 	b->qp = ib_create_qp(pd, &init);
@@ -93,6 +105,8 @@ static struct shift_standby *standby_make(struct shift_qp *sqp, struct ib_pd *pd
 
 err_cq:
 	ib_free_cq(b->cq);
+err_pool:
+	shift_srq_pool_put(b->pool);
 err_free:
 	kvfree(b);
 	return NULL;
@@ -121,17 +135,24 @@ static struct ib_pd *path_pd(struct shift_qp *sqp, u8 path)
  */
 int shift_standby_prepare(struct shift_qp *sqp, u8 path)
 {
+	struct shift_standby *b;
 	struct ib_pd *pd;
 
 	lockdep_assert_held(&sqp->lock);
 	if (!path || path >= SHIFT_PATHS)
 		return -ENODEV;
-	if (sqp->spare[path])
+	b = sqp->spare[path];
+	if (b && shift_srq_pool_fits(sqp, path, b->pool))
 		return 0;
+	if (b) {
+		/* of an earlier stay of its SRQ's there */
+		list_add_tail(&b->list, &sqp->retired);
+		sqp->spare[path] = NULL;
+	}
 	down_read(&sqp->sdev->mirror_sem);
 	pd = path_pd(sqp, path);
 	if (pd)
-		sqp->spare[path] = standby_make(sqp, pd);
+		sqp->spare[path] = standby_make(sqp, path, pd);
 	up_read(&sqp->sdev->mirror_sem);
 	if (!sqp->spare[path])
 		return pd ? -ENOMEM : -ENODEV;
@@ -163,9 +184,11 @@ static void standby_free(struct shift_standby *b)
 {
 	if (!b)
 		return;
+	shift_regions_free(b);
 	shift_qp_quiet(b->qp);
 	ib_destroy_qp(b->qp);
 	ib_free_cq(b->cq);
+	shift_srq_pool_put(b->pool);
 	kvfree(b);
 }
 
@@ -205,6 +228,14 @@ static void retire(struct shift_qp *sqp, struct shift_standby *next)
 		list_add_tail(&b->list, &sqp->retired);
 }
 
+/* What the active one does not need of a path; process context, sqp->lock. */
+void shift_standby_drop(struct shift_qp *sqp, u8 path)
+{
+	free_retired(sqp);
+	standby_free(sqp->spare[path]);
+	sqp->spare[path] = NULL;
+}
+
 /* Process context; sqp->lock.  No completion handler runs after this. */
 void shift_standby_destroy(struct shift_qp *sqp)
 {
@@ -212,14 +243,14 @@ void shift_standby_destroy(struct shift_qp *sqp)
 
 	shift_standby_stop(sqp);
 	retire(sqp, NULL);
-	free_retired(sqp);
-	for (i = 0; i < SHIFT_PATHS; i++) {
-		standby_free(sqp->spare[i]);
-		sqp->spare[i] = NULL;
-	}
+	for (i = 0; i < SHIFT_PATHS; i++)
+		shift_standby_drop(sqp, i);
 }
 
-/* Nothing more is posted: a QP in RESET refuses, which would look like an error. */
+/*
+ * Nothing more is posted: a QP in RESET refuses, which would look like an error.  And
+ * flushes are not errors any more: shift_standby_flushed().
+ */
 static void standby_hush(struct shift_standby *b)
 {
 	spin_lock_bh(&b->sqp->ledger_lock);
@@ -237,16 +268,31 @@ static void standby_disarm(struct shift_standby *b)
 	spin_unlock_bh(&b->sqp->ledger_lock);
 }
 
-/* Not one packet more, and what was not taken in by a fence is lost; sqp->lock. */
+/*
+ * Not one packet more.  By way of ERR, in which nothing is received any more: rxe of 6.1
+ * does not survive a RESET while it receives (the RESET and the responder each drop a
+ * packet's reference to the QP).  Receiving runs under RCU.
+ */
+static int standby_halt(struct shift_standby *b)
+{
+	struct ib_qp_attr attr = { .qp_state = IB_QPS_ERR };
+
+	if (!ib_modify_qp(b->qp, &attr, IB_QP_STATE))
+		synchronize_rcu_expedited();
+	attr.qp_state = IB_QPS_RESET;
+	return ib_modify_qp(b->qp, &attr, IB_QP_STATE);
+}
+
+/* What was not taken in by a fence is lost; sqp->lock. */
 void shift_standby_stop(struct shift_qp *sqp)
 {
-	struct ib_qp_attr attr = { .qp_state = IB_QPS_RESET };
 	struct shift_standby *b = sqp->active;
 
 	if (!b)
 		return;
 	standby_hush(b);
-	ib_modify_qp(b->qp, &attr, IB_QP_STATE);
+	/* once more, if a fence could not: in RESET this changes nothing */
+	standby_halt(b);
 	standby_disarm(b);
 }
 
@@ -290,12 +336,11 @@ int shift_standby_fence(struct shift_qp *sqp)
 	if (!attr)
 		return -ENOMEM;
 	standby_hush(b);
-	attr->qp_state = IB_QPS_RESET;
-	err = ib_modify_qp(b->qp, attr, IB_QP_STATE);
-	if (!err) {
-		drain_cq(b->cq);
+	err = standby_halt(b);
+	/* also of a device that does not answer: this is memory */
+	drain_cq(b->cq);
+	if (!err)
 		err = ib_query_qp(b->qp, attr, IB_QP_RQ_PSN, &init);
-	}
 	if (!err)
 		shift_fence_heard(sqp, b->path, attr->rq_psn & SHIFT_PSN_MASK);
 	kfree(attr);
@@ -318,6 +363,22 @@ void shift_standby_open(struct shift_qp *sqp)
 	};
 	sqp->sent_any = true;
 	spin_unlock_bh(&sqp->ledger_lock);
+}
+
+/* It is about to be fenced, to go to the spare QP of @path: may it?  sqp->lock. */
+int shift_standby_claim(struct shift_qp *sqp, u8 path)
+{
+	const struct shift_standby *b = sqp->spare[path];
+
+	return shift_srq_claim(sqp, b ? b->pool : NULL);
+}
+
+/* The active one is connected: may the peer send to it?  sqp->lock. */
+bool shift_standby_ready(struct shift_qp *sqp)
+{
+	const struct shift_standby *b = sqp->active;
+
+	return shift_srq_ready(sqp, b ? b->pool : NULL);
 }
 
 /* The device of a standby, and both ends' addresses on its path. */

@@ -4,7 +4,7 @@
 #define SHIFT_STANDBY_H
 
 #include <rdma/ib_verbs.h>
-#include "shift.h"
+#include "switch.h"
 #include "wr.h"
 
 /**
@@ -13,7 +13,8 @@
  * @list: in sqp->retired.
  * @path: where; not 0.
  * @qp: the QP.
- * @cq: its CQ, of its own.
+ * @cq: its CQ, of its own, with this as context.
+ * @pool: the SRQ that it is on; NULL: none.
  * @cqe: handler of every send completion.
  * @recv_cqe: handler of every receive completion.
  * @depth: send WRs that may be outstanding.
@@ -26,6 +27,12 @@
  * @held: but not now, a move waits for what is under way; ledger_lock.
  * @recv_failed: a receive got an error of its own: the application's.
  * @error: first error status.
+ * @watched: @next_done when the watch saw it change last; sqp->lock.
+ * @since: when that was, ktime ns; 0: nothing was under way.
+ * @rung: doorbells that were rung since.
+ * @regions: in place of memory windows: standby_region.c.
+ * @reg_qp: what registers them; sqp->lock.
+ * @reg_cq: its CQ.
  * @wr: scratch for posting; ledger_lock.
  * @sge: the same.
  */
@@ -35,12 +42,18 @@ struct shift_standby {
 	u8 path;
 	struct ib_qp *qp;
 	struct ib_cq *cq;
+	struct shift_srq_pool *pool;
 	struct ib_cqe cqe, recv_cqe;
 	u32 depth, recv_depth;
 	u32 inflight;
 	u64 next_done;
 	bool armed, live, open, held, recv_failed;
 	u32 error;
+	u64 watched, since;
+	u32 rung;
+	struct list_head regions;
+	struct ib_qp *reg_qp;
+	struct ib_cq *reg_cq;
 	struct shift_wr wr;
 	struct ib_sge sge[SHIFT_WR_MAX_SGE];
 };
@@ -48,5 +61,6 @@ struct shift_standby {
 /* standby_post.c: handlers of completions; softirq, or the fence */
 void shift_standby_done(struct ib_cq *cq, struct ib_wc *wc);
 void shift_standby_recv_done(struct ib_cq *cq, struct ib_wc *wc);
+bool shift_standby_flushed(const struct shift_standby *b, const struct ib_wc *wc);
 
 #endif /* SHIFT_STANDBY_H */

@@ -5,11 +5,38 @@
  * Every WR is signaled: the ledger has to know.  Completions come in posting
  * order on an RC QP, so each belongs to the oldest entry that was posted.
  */
+#define pr_fmt(fmt) KBUILD_MODNAME ": " fmt
+
+#include <linux/ktime.h>
+#include "mw.h"
+#include "provider.h"
 #include "standby.h"
 
 u32 shift_standby_error(const struct shift_qp *sqp)
 {
 	return sqp->active ? READ_ONCE(sqp->active->error) : 0;
+}
+
+/**
+ * shift_standby_own_error - did an error of the application's own break the active QP?
+ * @sqp: the QP, locked.
+ *
+ * A bad key, a bad length, a bad receive: another path does not help.  One that was
+ * fenced since says nothing, what it did not execute is posted again.
+ *
+ * Return: enum ib_wc_status, 0 if not.
+ */
+u32 shift_standby_own_error(const struct shift_qp *sqp)
+{
+	const struct shift_standby *b = sqp->active;
+	u32 status = shift_standby_error(sqp);
+
+	if (!status || !b->armed)
+		return 0;
+	if (!READ_ONCE(b->recv_failed) &&
+	    (status == IB_WC_RETRY_EXC_ERR || status == IB_WC_WR_FLUSH_ERR))
+		return 0;
+	return status;
 }
 
 bool shift_standby_busy(const struct shift_qp *sqp)
@@ -26,17 +53,38 @@ void shift_standby_hold(struct shift_qp *sqp, bool hold)
 	spin_unlock_bh(&sqp->ledger_lock);
 }
 
+/* Of a QP that is halted: what was flushed is outstanding still.  ledger_lock. */
+bool shift_standby_flushed(const struct shift_standby *b, const struct ib_wc *wc)
+{
+	return !b->armed || (!b->live && wc->status == IB_WC_WR_FLUSH_ERR);
+}
+
+/*
+ * Has the work item something to do after a completion?  Room for more is made use of when
+ * half of the queue is free; but a fence that held until now, @answered, at once.  ledger_lock.
+ */
+static bool more_to_do(struct shift_qp *sqp, const struct shift_standby *b, bool answered)
+{
+	struct shift_ledger *l = &sqp->ledger;
+	bool next;
+	u64 seq;
+
+	next = shift_ledger_next(l, &seq);
+	if (b->inflight < b->depth / 2)
+		return next || sqp->stop_status;
+	return next && answered && shift_ledger_at(l, seq)->flags & SHIFT_ENTRY_FENCED;
+}
+
 /* Softirq.  The QP's work item is woken only if it has something to do. */
 void shift_standby_done(struct ib_cq *cq, struct ib_wc *wc)
 {
 	struct shift_standby *b = container_of(wc->wr_cqe, struct shift_standby, cqe);
 	struct shift_qp *sqp = b->sqp;
-	bool more;
+	bool more, answered = false;
 	u64 seq;
 
 	spin_lock_bh(&sqp->ledger_lock);
-	if (!b->armed) {
-		/* flushed by a reset: the ledger has taken it back */
+	if (shift_standby_flushed(b, wc)) {
 		spin_unlock_bh(&sqp->ledger_lock);
 		return;
 	}
@@ -50,12 +98,12 @@ void shift_standby_done(struct ib_cq *cq, struct ib_wc *wc)
 		if (!shift_ledger_executed(&sqp->ledger, seq)) {
 			b->next_done = seq + 1;
 			sqp->sent.psn = shift_psn_add(sqp->sent.psn, packets);
+			answered = e->flags & (SHIFT_ENTRY_AGAIN | SHIFT_ENTRY_ONCE);
 		}
 	} else if (!b->error || b->error == IB_WC_WR_FLUSH_ERR) {
 		WRITE_ONCE(b->error, wc->status);
 	}
-	more = b->inflight < b->depth / 2 &&
-	       (sqp->stop_status || sqp->ledger.post != sqp->ledger.head);
+	more = more_to_do(sqp, b, answered);
 	spin_unlock_bh(&sqp->ledger_lock);
 
 	if (READ_ONCE(b->error)) {
@@ -75,7 +123,7 @@ void shift_standby_recv_done(struct ib_cq *cq, struct ib_wc *wc)
 	bool failed = wc->status != IB_WC_SUCCESS;
 
 	spin_lock_bh(&sqp->ledger_lock);
-	if (!b->armed) {
+	if (shift_standby_flushed(b, wc)) {
 		spin_unlock_bh(&sqp->ledger_lock);
 		return;
 	}
@@ -105,10 +153,8 @@ static int translate_sges(struct shift_qp *sqp, struct shift_standby *b)
 
 		b->sge[i].addr = sge->addr;
 		b->sge[i].length = sge->length;
-		if (shift_mr_translate(sqp->spd, sge, &b->sge[i].lkey))
+		if (shift_mr_translate(sqp->spd, sge, b->path, &b->sge[i].lkey))
 			return -EACCES;
-		if (b->path == SHIFT_PATH_HOME)
-			b->sge[i].lkey = sge->lkey;
 	}
 	return 0;
 }
@@ -135,7 +181,11 @@ union standby_wr {
 	struct ib_atomic_wr atomic;
 };
 
-/* @b->wr as the kernel's; numbers of opcodes are the same, @key is the peer's. */
+/*
+ * @b->wr as the kernel's; numbers of opcodes are the same, @key is the peer's.  Never with a
+ * fence: the ledger has kept it.  rxe of 6.1 and 6.12 would wait until no READ at all is under
+ * way, those behind the fenced one included; after a retry each waits for the other for ever.
+ */
 static int build_wr(struct shift_qp *sqp, struct shift_standby *b, u32 key,
 		    union standby_wr *wr)
 {
@@ -143,8 +193,6 @@ static int build_wr(struct shift_qp *sqp, struct shift_standby *b, u32 key,
 	wr->send.wr_cqe = &b->cqe;
 	wr->send.opcode = b->wr.opcode;
 	wr->send.send_flags = IB_SEND_SIGNALED;
-	if (b->wr.flags & SHIFT_WR_FENCE)
-		wr->send.send_flags |= IB_SEND_FENCE;
 	if (b->wr.flags & SHIFT_WR_SOLICITED)
 		wr->send.send_flags |= IB_SEND_SOLICITED;
 
@@ -162,6 +210,9 @@ static int build_wr(struct shift_qp *sqp, struct shift_standby *b, u32 key,
 		break;
 	case SHIFT_WR_SEND:
 		break;
+	case SHIFT_WR_SEND_WITH_INV:
+		wr->send.ex.invalidate_rkey = key;
+		break;
 	case SHIFT_WR_ATOMIC_CMP_AND_SWP:
 	case SHIFT_WR_ATOMIC_FETCH_AND_ADD:
 		/* two NICs need not be atomic towards each other */
@@ -178,9 +229,38 @@ static int build_wr(struct shift_qp *sqp, struct shift_standby *b, u32 key,
 	return build_data(sqp, b, &wr->send);
 }
 
-static bool has_rkey(const struct shift_wr *wr)
+/* The peer's key that it has, and that matters: one of no bytes may have any. */
+static bool has_rkey(const struct shift_wr *wr, u32 *rkey)
 {
-	return wr->opcode != SHIFT_WR_SEND && wr->opcode != SHIFT_WR_SEND_WITH_IMM;
+	*rkey = wr->opcode == SHIFT_WR_SEND_WITH_INV ? wr->imm : wr->rkey;
+	if (wr->opcode == SHIFT_WR_SEND || wr->opcode == SHIFT_WR_SEND_WITH_IMM)
+		return false;
+	return wr->length || wr->opcode == SHIFT_WR_SEND_WITH_INV;
+}
+
+/*
+ * BIND_MW and LOCAL_INV are notes in a table and not for the device.  An invalidation waits
+ * for all before it, and for the region, whose end is not for a spinlock.
+ */
+static int perform(struct shift_qp *sqp, struct shift_standby *b, u64 seq, u32 *rkey)
+{
+	struct shift_window_op op;
+	int err;
+
+	if (!shift_window_op(&b->wr, &op))
+		return -EOPNOTSUPP;
+	if (op.opcode == SHIFT_WR_LOCAL_INV && b->inflight)
+		return -EAGAIN;
+	*rkey = op.key;
+	if (op.opcode == SHIFT_WR_LOCAL_INV && shift_region_is_there(sqp, op.key))
+		return -ESTALE;
+	err = shift_mw_perform(sqp, &op);
+	if (err)
+		return err;
+	shift_ledger_at(&sqp->ledger, seq)->flags |= SHIFT_ENTRY_APPLIED;
+	shift_ledger_sent(&sqp->ledger, seq, b->path);
+	shift_ledger_executed(&sqp->ledger, seq);
+	return 0;
 }
 
 /**
@@ -192,7 +272,8 @@ static bool has_rkey(const struct shift_wr *wr)
  * Context: any but softirq; ledger_lock.
  * Return: 0, -EAGAIN (not open, or queue full), -EINPROGRESS (remote key to be
  * asked for), -EACCES (local key), -ENOENT (remote key), -EPERM (an atomic that
- * may not change its NIC), -EINVAL.
+ * may not change its NIC), -EKEYREJECTED (a bind), -ESTALE (a region, of the key @rkey,
+ * has to be ended), -EINVAL.
  */
 int shift_standby_post(struct shift_qp *sqp, u64 seq, u32 *rkey)
 {
@@ -207,14 +288,15 @@ int shift_standby_post(struct shift_qp *sqp, u64 seq, u32 *rkey)
 	lockdep_assert_held(&sqp->ledger_lock);
 	if (!b || !b->open || b->held || b->error || b->inflight >= b->depth)
 		return -EAGAIN;
-	err = shift_rxe_decode(shift_ledger_raw(l, seq), l->slot_size, &b->wr);
+	err = sqp->provider->decode(sqp, seq, &b->wr);
 	if (err)
 		return err;
-	*rkey = b->wr.rkey;
-	if (b->path == SHIFT_PATH_HOME)
-		key = b->wr.rkey;
-	else if (has_rkey(&b->wr))
-		err = shift_pairing_key(sqp, b->wr.rkey, &key);
+	if (shift_window_local(b->wr.opcode))
+		return perform(sqp, b, seq, rkey);
+	if (!has_rkey(&b->wr, rkey) || (b->path == SHIFT_PATH_HOME && !sqp->windows))
+		key = *rkey;
+	else
+		err = shift_pairing_key(sqp, *rkey, &key);
 	if (!err && e->done)
 		err = shift_wr_skip(&b->wr, e->done * sqp->mtu);
 	if (!err)
@@ -228,6 +310,9 @@ int shift_standby_post(struct shift_qp *sqp, u64 seq, u32 *rkey)
 	/* its completion waits for ledger_lock */
 	b->inflight++;
 	shift_ledger_sent(l, seq, b->path);
+	/* the window may be bound again, with the same key after 256 times */
+	if (b->wr.opcode == SHIFT_WR_SEND_WITH_INV)
+		shift_pairing_forget_key(sqp, *rkey);
 	return 0;
 }
 
@@ -250,8 +335,7 @@ int shift_standby_post_recv(struct shift_qp *sqp, u64 seq)
 	lockdep_assert_held(&sqp->ledger_lock);
 	if (!b || !b->live || r->post - r->done >= b->recv_depth)
 		return -EAGAIN;
-	err = shift_rxe_decode_recv(r->raw + (size_t)((u32)seq & (r->slots - 1)) * r->slot_size,
-				    r->slot_size, &b->wr);
+	err = sqp->provider->decode_recv(sqp, seq, &b->wr);
 	if (!err)
 		err = translate_sges(sqp, b);
 	if (err)
@@ -263,13 +347,80 @@ int shift_standby_post_recv(struct shift_qp *sqp, u64 seq)
 	return err == -ENOMEM ? -EAGAIN : err;
 }
 
-/* Did an error of the application's own break it? */
-bool shift_standby_recv_failed(const struct shift_qp *sqp)
-{
-	return sqp->active && READ_ONCE(sqp->active->recv_failed);
-}
-
 bool shift_standby_is_open(const struct shift_qp *sqp)
 {
 	return sqp->active && sqp->active->open;
+}
+
+/* The oldest that is under way may wait for the peer's application, for as long as it likes. */
+static bool waits_for_recv(struct shift_qp *sqp, struct shift_standby *b)
+{
+	u64 seq = shift_ledger_next_sent(&sqp->ledger, b->next_done);
+
+	return seq < sqp->ledger.head &&
+	       shift_ledger_at(&sqp->ledger, seq)->flags & SHIFT_ENTRY_RECV;
+}
+
+/* How long nothing was completed though work is under way, ns; ledger_lock. */
+static u64 stalled_ns(struct shift_standby *b, u64 now)
+{
+	if (b->open && b->inflight && !b->error && b->since && b->next_done == b->watched)
+		return now - b->since;
+	b->watched = b->next_done;
+	b->since = b->inflight ? now : 0;
+	b->rung = 0;
+	return 0;
+}
+
+/**
+ * shift_standby_watch - does what was posted go on?
+ * @sqp: the QP, locked, in RUN on a QP of the kernel's.
+ *
+ * A device that has lost work reports no error; so this is the deadline of what was
+ * posted.  rxe 6.1 can lose it: its requester stops at the limit of packets or buffers
+ * under way, and only then says that it waits to be woken.  If its completer, on another
+ * CPU, takes the last acknowledgment in between, nobody wakes it; and its retransmit timer,
+ * which wakes the completer alone, repeats only what was sent.  It takes a new post, and an
+ * application whose queue is full does not post.  On an emulated CPU that is kept from
+ * running for milliseconds "in between" is long.
+ *
+ * A doorbell with no work is such a post for rxe and nothing for others (rxe 6.12 has one
+ * task for both and needs none).  If nothing completes for as long again the path is to
+ * be left, unless the peer's application may be what is waited for.
+ *
+ * What a fence holds back was not posted, so it has no deadline of its own: the READ or
+ * atomic that it waits for has.
+ *
+ * Return: true if the path is to be left.
+ */
+bool shift_standby_watch(struct shift_qp *sqp)
+{
+	u64 limit = (u64)SHIFT_WATCH_MS * NSEC_PER_MSEC *
+		    max(READ_ONCE(shift_deadline_scale), 1u);
+	struct shift_standby *b = sqp->active;
+	const struct ib_send_wr *bad;
+	bool ring, waits = false;
+	u64 age;
+
+	lockdep_assert_held(&sqp->lock);
+	if (!b)
+		return false;
+	spin_lock_bh(&sqp->ledger_lock);
+	age = stalled_ns(b, ktime_get_ns());
+	ring = age >= limit;
+	if (ring) {
+		waits = waits_for_recv(sqp, b);
+		ib_post_send(b->qp, NULL, &bad);
+		b->rung++;
+	}
+	spin_unlock_bh(&sqp->ledger_lock);
+	if (!ring || waits)
+		return false;
+	if (b->rung == 1) {
+		shift_stat_inc(SHIFT_STAT_STALLED);
+		pr_warn_ratelimited("%s qp %u: nothing completed on path %u for %llu ms\n",
+				    sqp->sdev->name, sqp->qpn, b->path,
+				    div_u64(age, NSEC_PER_MSEC));
+	}
+	return age >= 2 * limit;
 }

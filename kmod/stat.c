@@ -32,6 +32,9 @@ static const char * const shift_stat_names[] = {
 	[SHIFT_STAT_MSG_STALE]		= "msg_stale",
 	[SHIFT_STAT_RETURNS]		= "returns",
 	[SHIFT_STAT_EVENT_LOST]		= "event_lost",
+	[SHIFT_STAT_UNKNOWN]		= "unknown",
+	[SHIFT_STAT_DOUBTFUL]		= "doubtful",
+	[SHIFT_STAT_STALLED]		= "stalled",
 };
 
 static_assert(ARRAY_SIZE(shift_stat_names) == __SHIFT_STAT_MAX);

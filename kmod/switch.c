@@ -10,7 +10,7 @@
 #define pr_fmt(fmt) KBUILD_MODNAME ": " fmt
 
 #include <linux/ktime.h>
-#include "shift.h"
+#include "mw.h"
 #include "trace.h"
 
 #define SHIFT_ASKS_MAX	3	/* SWITCH_REQs of one switch */
@@ -31,6 +31,9 @@ int shift_switch_send(struct shift_qp *sqp, u8 path, struct shift_msg *m)
 {
 	struct shift_link *link = shift_switch_link(sqp, path);
 
+	/* the backup may have gone */
+	if (!link && !bound_to_path(m->type))
+		link = shift_switch_link(sqp, SHIFT_PATH_DEFAULT);
 	m->src_cookie = sqp->cookie;
 	m->dst_cookie = sqp->peer_cookie;
 	if (!link)
@@ -52,10 +55,14 @@ static bool link_up(const struct shift_qp *sqp, u8 path)
  */
 static u8 choose_path(const struct shift_qp *sqp)
 {
+	bool must;
+	u8 others = shift_srq_path(sqp, &must);
 	bool away = sqp->path || test_bit(SHIFT_QP_FENCED, &sqp->flags);
 	bool home = away && link_up(sqp, SHIFT_PATH_HOME) && !READ_ONCE(sqp->sdev->port_down);
 	bool backup = link_up(sqp, SHIFT_PATH_BACKUP);
 
+	if (others && (must || link_up(sqp, others)))
+		return link_up(sqp, others) ? others : 0;
 	if (!home || !backup)
 		return home ? SHIFT_PATH_HOME : backup ? SHIFT_PATH_BACKUP : 0;
 	if (sqp->asks)
@@ -70,7 +77,7 @@ bool shift_switch_usable(const struct shift_qp *sqp)
 	       (sqp->path || sqp->active || sqp->spare[SHIFT_PATH_BACKUP]) &&
 	       (!sqp->spd || !atomic_read(&sqp->spd->reason)) &&
 	       READ_ONCE(sqp->scq->registered) && READ_ONCE(sqp->rcq->registered) &&
-	       choose_path(sqp);
+	       shift_srq_movable(sqp) && choose_path(sqp);
 }
 
 /* No error completion, and not fenced since the last RUN. */
@@ -91,11 +98,10 @@ bool shift_switch_healthy(struct shift_qp *sqp)
 /* Nothing outstanding that the peer's progress matters to. */
 static bool idle(struct shift_qp *sqp)
 {
-	bool idle;
+	bool idle, once;
 
 	spin_lock_bh(&sqp->ledger_lock);
-	idle = !sqp->sent_any ||
-	       (sqp->sent.path && !shift_ledger_sent_count(&sqp->ledger));
+	idle = !shift_replay_doubtful(sqp, &once);
 	spin_unlock_bh(&sqp->ledger_lock);
 	return idle;
 }
@@ -126,6 +132,15 @@ static u8 message_target(const struct shift_msg *m)
 	}
 }
 
+/* Can the SRQ that it is on, if any, go there? */
+static bool srq_joins(struct shift_qp *sqp, u8 path)
+{
+	bool must;
+	u8 others = shift_srq_path(sqp, &must);
+
+	return shift_srq_movable(sqp) && (!must || others == path);
+}
+
 /* May the message's epoch be joined?  Then there is a QP for its target, too. */
 static bool joins(struct shift_qp *sqp, const struct shift_msg *m)
 {
@@ -137,7 +152,15 @@ static bool joins(struct shift_qp *sqp, const struct shift_msg *m)
 	       m->epoch > sqp->epoch && m->epoch >= sqp->highest &&
 	       sqp->peer_ok && sqp->registered &&
 	       READ_ONCE(sqp->scq->registered) && READ_ONCE(sqp->rcq->registered) &&
+	       srq_joins(sqp, message_target(m)) &&
 	       !shift_standby_prepare(sqp, message_target(m));
+}
+
+/* Both ends have to accept that something may be executed twice. */
+static bool paper(const struct shift_qp *sqp, const struct shift_msg *m)
+{
+	return m->type == SHIFT_MSG_PROGRESS && m->progress.flags & SHIFT_PROGRESS_PAPER &&
+	       READ_ONCE(sqp->sdev->policy) == SHIFT_POLICY_PAPER;
 }
 
 static u32 guards(struct shift_qp *sqp, const struct shift_msg *m)
@@ -158,9 +181,17 @@ static u32 guards(struct shift_qp *sqp, const struct shift_msg *m)
 		g |= SHIFT_G_JOINS;
 	if (m->epoch == current_epoch(sqp))
 		g |= SHIFT_G_CURRENT;
+	if (paper(sqp, m))
+		g |= SHIFT_G_PAPER;
 	if (m->type == SHIFT_MSG_NACK && m->nack.code == SHIFT_NACK_GONE)
 		g |= SHIFT_G_NACK_GONE;
 	return g;
+}
+
+/* Do both ends let what is under way finish, as both paths work? */
+static bool settles(u32 cause)
+{
+	return cause == SHIFT_CAUSE_OPERATOR || cause == SHIFT_CAUSE_SRQ;
 }
 
 static void act_ask(struct shift_qp *sqp)
@@ -177,7 +208,7 @@ static void act_ask(struct shift_qp *sqp)
 	}
 	if (shift_standby_prepare(sqp, sqp->to))
 		return;		/* the deadline tries again, or ends it */
-	if (sqp->cause == SHIFT_CAUSE_OPERATOR)
+	if (settles(sqp->cause))
 		shift_move_settle(sqp);
 	m.epoch = sqp->highest;
 	m.req.from = sqp->path;
@@ -210,6 +241,8 @@ static void act_progress(struct shift_qp *sqp)
 
 	m.progress.to = sqp->to;
 	m.progress.status = sqp->unfenced ? SHIFT_PROGRESS_UNKNOWN : SHIFT_PROGRESS_OK;
+	if (sqp->unfenced && READ_ONCE(sqp->sdev->policy) == SHIFT_POLICY_PAPER)
+		m.progress.flags = SHIFT_PROGRESS_PAPER;
 	m.progress.path = sqp->heard.path;
 	m.progress.arm_epoch = sqp->heard.epoch;
 	m.progress.expected_psn = sqp->heard.psn;
@@ -217,10 +250,20 @@ static void act_progress(struct shift_qp *sqp)
 	shift_switch_send(sqp, sqp->to, &m);
 }
 
-static void act_ready_again(struct shift_qp *sqp)
+/**
+ * shift_switch_ready - tell the peer READY (again), if it may need that
+ * @sqp: the QP, locked.
+ *
+ * Not before the receives of its SRQ have come, if it is on one: then it is called again.
+ */
+void shift_switch_ready(struct shift_qp *sqp)
 {
 	struct shift_msg m = { .type = SHIFT_MSG_READY, .epoch = sqp->epoch };
 
+	if (sqp->state != SHIFT_ST_SYNC && (sqp->state != SHIFT_ST_RUN || !sqp->path))
+		return;
+	if (!shift_standby_ready(sqp))
+		return;
 	m.ready.to = sqp->to;
 	m.ready.qpn = sqp->qpn_here;
 	m.ready.start_psn = shift_start_psn(sqp->cookie, sqp->epoch);
@@ -236,8 +279,7 @@ void shift_switch_resend(struct shift_qp *sqp)
 {
 	if (sqp->state != SHIFT_ST_RUN)
 		act_progress(sqp);
-	if (sqp->state == SHIFT_ST_SYNC || (sqp->state == SHIFT_ST_RUN && sqp->path))
-		act_ready_again(sqp);
+	shift_switch_ready(sqp);
 }
 
 static void start_deadline(struct shift_qp *sqp, enum shift_state state)
@@ -254,6 +296,7 @@ static void start_deadline(struct shift_qp *sqp, enum shift_state state)
 /* Consent was given: fence, and say how far our responder got. */
 static enum shift_event act_join(struct shift_qp *sqp, const struct shift_msg *m)
 {
+	bool away = test_bit(SHIFT_QP_FENCED, &sqp->flags);
 	bool errored = false;
 	int err;
 
@@ -272,7 +315,7 @@ static enum shift_event act_join(struct shift_qp *sqp, const struct shift_msg *m
 		if (sqp->cause == SHIFT_CAUSE_NONE)
 			sqp->cause = SHIFT_CAUSE_PEER;
 		/* with the consent the peer is fenced */
-		if (m->req.cause == SHIFT_CAUSE_OPERATOR)
+		if (settles(m->req.cause))
 			shift_move_settle(sqp);
 		ack.ack.to = sqp->to;
 		shift_switch_send(sqp, sqp->to, &ack);
@@ -280,16 +323,27 @@ static enum shift_event act_join(struct shift_qp *sqp, const struct shift_msg *m
 	sqp->times.agreed = ktime_get_real_ns();
 	shift_notify_qp(sqp, SHIFT_QP_EV_AGREED, sqp->times.agreed);
 
+	if (shift_standby_claim(sqp, sqp->to)) {
+		shift_switch_fail(sqp, IB_WC_RETRY_EXC_ERR);
+		return __SHIFT_EV_MAX;
+	}
 	err = shift_fence(sqp, &errored);
 	sqp->times.fenced = ktime_get_real_ns();
 	trace_shift_fence(sqp->sdev->name, sqp->qpn, sqp->epoch, sqp->heard.psn, err);
 	if (err == -ECANCELED)
 		return SHIFT_EV_APP_ERROR;
-	sqp->unfenced = err == -EIO;
-	if (err && err != -EIO) {
+	if (err == -EIO) {
+		pr_warn_ratelimited("%s qp %u: the NIC of path %u cannot be asked how far it got\n",
+				    sqp->sdev->name, sqp->qpn, sqp->path);
+		shift_stat_inc(SHIFT_STAT_UNKNOWN);
+		sqp->unfenced = true;	/* and stays so: it was stopped and is not asked again */
+	} else if (err) {
 		shift_switch_fail(sqp, IB_WC_RETRY_EXC_ERR);
 		return __SHIFT_EV_MAX;
 	}
+	shift_srq_fenced(sqp);
+	if (!away)
+		shift_mw_recycle(sqp);
 	shift_notify_qp(sqp, SHIFT_QP_EV_FENCED, sqp->times.fenced);
 	return sqp->unfenced ? SHIFT_EV_UNFENCED : SHIFT_EV_FENCED;
 }
@@ -297,12 +351,22 @@ static enum shift_event act_join(struct shift_qp *sqp, const struct shift_msg *m
 /* The peer's responder got to @m: what is left is ours to post again. */
 static void act_ready(struct shift_qp *sqp, const struct shift_msg *m)
 {
-	int err = shift_replay_progress(sqp, m);
+	int err;
 
+	/* not stopped, so not in the ledger: it cannot go on elsewhere */
+	if (!test_bit(SHIFT_QP_FENCED, &sqp->flags)) {
+		shift_switch_fail(sqp, IB_WC_RETRY_EXC_ERR);
+		return;
+	}
+	err = shift_replay_progress(sqp, m);
 	if (err == -ERANGE)
 		pr_warn_ratelimited("%s qp %u: peer expects psn %u of epoch %u, ours begin at %u of %u: progress unknown\n",
 				    sqp->sdev->name, sqp->qpn, m->progress.expected_psn,
 				    m->progress.arm_epoch, sqp->sent.psn, sqp->sent.epoch);
+	if (!err) {
+		shift_notes_executed(sqp);
+		shift_pairing_forget_keys(sqp);
+	}
 	/* or an atomic was executed, what it returned is lost: say so */
 	if (!err)
 		err = shift_standby_arm(sqp, sqp->to, sqp->epoch, m->progress.qpn);
@@ -311,7 +375,7 @@ static void act_ready(struct shift_qp *sqp, const struct shift_msg *m)
 		return;
 	}
 	shift_recv_pump(sqp);
-	act_ready_again(sqp);
+	shift_switch_ready(sqp);
 }
 
 static void act_replay(struct shift_qp *sqp, const struct shift_msg *m)
@@ -335,6 +399,7 @@ static void act_replay(struct shift_qp *sqp, const struct shift_msg *m)
 
 	sqp->path = sqp->to;
 	sqp->heard = sqp->armed[sqp->path];	/* it knows all that was before */
+	sqp->unfenced = false;
 	sqp->reason = SHIFT_REASON_NONE;
 	sqp->asks = 0;
 	sqp->switches++;
@@ -355,8 +420,12 @@ static void act_replay(struct shift_qp *sqp, const struct shift_msg *m)
 	shift_recv_imm_len(sqp, m->ready.imm_len);
 	shift_standby_open(sqp);
 	shift_recv_deliver(sqp);
+	/* a receive may have broken it already: that was left for RUN */
+	if (shift_standby_error(sqp))
+		set_bit(SHIFT_QP_STANDBY_ERR, &sqp->flags);
 	set_bit(SHIFT_QP_KICK, &sqp->flags);
 	set_bit(SHIFT_QP_TIDY, &sqp->flags);
+	shift_switch_watch(sqp);
 }
 
 /* The action of a rule; returns an event that follows from it at once, or MAX. */
@@ -367,6 +436,9 @@ static enum shift_event act(struct shift_qp *sqp, const struct shift_rule *rule,
 	case SHIFT_ACT_PROTECT:
 		sqp->reason = SHIFT_REASON_NONE;
 		sqp->path = 0;
+		shift_qp_note_links(sqp);
+		if (sqp->ssrq)
+			shift_switch_kick(sqp, SHIFT_QP_FOLLOW);
 		shift_stat_inc(SHIFT_STAT_PAIRED);
 		if (READ_ONCE(sqp->sdev->drained)) {
 			sqp->move_to = 1;
@@ -401,9 +473,12 @@ static enum shift_event act(struct shift_qp *sqp, const struct shift_rule *rule,
 		act_replay(sqp, m);
 		break;
 	case SHIFT_ACT_FAIL:
+		if (rule->event == SHIFT_EV_RX_UNKNOWN)
+			pr_warn_ratelimited("%s qp %u: what the peer's NIC executed is unknown: policy strict\n",
+					    sqp->sdev->name, sqp->qpn);
 		/* the state is FAIL already: let the common path enter it */
 		shift_switch_state(sqp, SHIFT_ST_RUN);
-		shift_switch_fail(sqp, IB_WC_RETRY_EXC_ERR);
+		shift_switch_fail(sqp, shift_standby_own_error(sqp) ?: IB_WC_RETRY_EXC_ERR);
 		break;
 	case SHIFT_ACT_APP:
 		shift_switch_app(sqp);
@@ -434,8 +509,8 @@ void shift_switch_event(struct shift_qp *sqp, enum shift_event event,
 			shift_stat_inc(SHIFT_STAT_ILLEGAL);
 			return;
 		}
-		trace_shift_qp_transition(sqp->sdev->name, sqp->qpn, from, event, rule->next, rule->action,
-					  sqp->epoch);
+		trace_shift_qp_transition(sqp->sdev->name, sqp->qpn, from, event, rule->next,
+					  rule->action, sqp->epoch);
 		if (rule->action == SHIFT_ACT_KEEP) {
 			if (m)
 				shift_inbox_keep(sqp, m);

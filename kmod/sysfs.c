@@ -58,6 +58,21 @@ static ssize_t backup_show(struct device *dev, struct device_attribute *attr, ch
 }
 static DEVICE_ATTR_RO(backup);
 
+static ssize_t policy_show(struct device *dev, struct device_attribute *attr, char *buf)
+{
+	struct shift_dev *sdev;
+	ssize_t len;
+
+	len = shift_sysfs_lock(dev, &sdev);
+	if (len)
+		return len;
+	len = sysfs_emit(buf, "%s\n",
+			 sdev->policy == SHIFT_POLICY_PAPER ? "paper" : "strict");
+	mutex_unlock(&shift_devices_lock);
+	return len;
+}
+static DEVICE_ATTR_RO(policy);
+
 static ssize_t tracked_qps_show(struct device *dev, struct device_attribute *attr,
 				char *buf)
 {
@@ -110,6 +125,7 @@ static DEVICE_ATTR_RO(state);
 
 static struct attribute *shift_dev_attrs[] = {
 	&dev_attr_backup.attr,
+	&dev_attr_policy.attr,
 	&dev_attr_protected_qps.attr,
 	&dev_attr_state.attr,
 	&dev_attr_tracked_qps.attr,
@@ -214,6 +230,9 @@ SHIFT_STAT_ATTR(msg_bad, SHIFT_STAT_MSG_BAD);
 SHIFT_STAT_ATTR(msg_stale, SHIFT_STAT_MSG_STALE);
 SHIFT_STAT_ATTR(returns, SHIFT_STAT_RETURNS);
 SHIFT_STAT_ATTR(event_lost, SHIFT_STAT_EVENT_LOST);
+SHIFT_STAT_ATTR(unknown, SHIFT_STAT_UNKNOWN);
+SHIFT_STAT_ATTR(doubtful, SHIFT_STAT_DOUBTFUL);
+SHIFT_STAT_ATTR(stalled, SHIFT_STAT_STALLED);
 
 static struct attribute *shift_stat_attrs[] = {
 	&shift_stat_attr_faults.attr.attr,
@@ -233,6 +252,9 @@ static struct attribute *shift_stat_attrs[] = {
 	&shift_stat_attr_msg_stale.attr.attr,
 	&shift_stat_attr_returns.attr.attr,
 	&shift_stat_attr_event_lost.attr.attr,
+	&shift_stat_attr_unknown.attr.attr,
+	&shift_stat_attr_doubtful.attr.attr,
+	&shift_stat_attr_stalled.attr.attr,
 	NULL
 };
 

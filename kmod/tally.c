@@ -7,7 +7,7 @@
  * meanwhile: the tail of a slot is nobody's, but a new completion overwrites it.
  */
 #include <rdma/ib_user_verbs.h>
-#include "shift.h"
+#include "provider.h"
 
 #define CQ_STAMP	0x5348494654535450ull
 
@@ -100,30 +100,39 @@ void shift_tally_mark_error(struct shift_qp *sqp, u32 status)
  * @sqp: whose.
  * @scq: its send or its receive CQ.
  * @pos: where it stood at shift_tally_mark_error(), if that was called.
+ * @end: its producer when the QP's rings were copied: what is flushed after that is
+ *	not in the copies either.
  * @least: how many it has to have room for, so that none can be missing.
+ * @flush: takes each, newest first; NULL: they are only counted.
  * @slot: scratch for one slot of the CQ.
  *
  * Return: the number; -ENODATA: the CQ is full, went round, or is too small.
  */
-int shift_tally_errors(struct shift_qp *sqp, struct shift_cq *scq, u32 pos, u32 least, u8 *slot)
+int shift_tally_errors(struct shift_qp *sqp, struct shift_cq *scq, u32 pos, u32 end, u32 least,
+		       struct shift_flush *flush, u8 *slot)
 {
 	const struct shift_ring *ring = &scq->ring;
 	const struct ib_uverbs_wc *wc = (void *)slot;
-	u32 i, mask = ring->slots - 1, end = shift_ring_producer(ring);
+	u32 first, i, mask = ring->slots - 1;
 	int n = 0;
 
-	i = shift_ring_consumer(ring);
-	if (mask < least || ((end + 1) & mask) == i)
+	first = shift_ring_consumer(ring);
+	if (mask < least || ((shift_ring_producer(ring) + 1) & mask) == first)
 		return -ENODATA;
 	if (sqp->error_status) {
-		i = pos;
-		if (!stamped(ring, i, slot))
+		first = pos;
+		if (!stamped(ring, first, slot))
 			return -ENODATA;
 	}
-	for (i &= mask; i != end; i = (i + 1) & mask) {
+	for (i = end & mask; i != (first & mask); ) {
+		i = (i - 1) & mask;
 		shift_ring_copy_slot(ring, i, slot);
-		if (wc->qp_num == sqp->qpn && wc->status)
-			n++;
+		/* one receive of an SRQ may be flushed, too: it counts for none */
+		if (wc->qp_num != sqp->qpn || !wc->status || shift_srq_is_recv(sqp, wc->wr_id))
+			continue;
+		if (flush)
+			shift_flush_take(flush, wc->wr_id);
+		n++;
 	}
 	return n;
 }

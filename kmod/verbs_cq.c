@@ -9,8 +9,9 @@
 #include <linux/sched/mm.h>
 #include <linux/slab.h>
 #include <linux/vmalloc.h>
+#include "account.h"
 #include "compat/compat.h"
-#include "shift.h"
+#include "provider.h"
 
 void shift_cq_get(struct shift_cq *scq)
 {
@@ -42,6 +43,7 @@ static struct shift_cq *cq_find(struct ib_cq *cq)
 static int wrap_create_cq(struct ib_cq *cq, const struct ib_cq_init_attr *attr,
 			  SHIFT_CREATE_CQ_UDATA *udata)
 {
+	struct shift_account *lent = shift_account_lend();
 	struct ib_uobject *uobject;
 	struct shift_dev *sdev;
 	struct shift_cq *scq;
@@ -77,6 +79,7 @@ static int wrap_create_cq(struct ib_cq *cq, const struct ib_cq_init_attr *attr,
 	mutex_unlock(&sdev->list_lock);
 out:
 	srcu_read_unlock(&shift_srcu, idx);
+	shift_account_restore(lent);
 	return err;
 }
 
@@ -120,6 +123,7 @@ static int wrap_destroy_cq(struct ib_cq *cq, struct ib_udata *udata)
 
 static int wrap_resize_cq(struct ib_cq *cq, int cqe, struct ib_udata *udata)
 {
+	struct shift_account *lent = shift_account_lend();
 	struct shift_dev *sdev;
 	int idx, err;
 
@@ -128,6 +132,7 @@ static int wrap_resize_cq(struct ib_cq *cq, int cqe, struct ib_udata *udata)
 	sdev = shift_ops_dev(cq->device);
 	err = sdev->saved.resize_cq(cq, cqe, udata);
 	srcu_read_unlock(&shift_srcu, idx);
+	shift_account_restore(lent);
 	return err;
 }
 
@@ -137,8 +142,14 @@ static int wrap_resize_cq(struct ib_cq *cq, int cqe, struct ib_udata *udata)
  */
 static void cq_fire(struct shift_cq *scq, bool solicited)
 {
-	if (!scq->armed || !scq->cq || (scq->armed == IB_CQ_SOLICITED && !solicited))
+	if (!scq->cq)
 		return;
+	if (scq->provider->armed) {
+		if (!scq->provider->armed(scq, solicited))
+			return;
+	} else if (!scq->armed || (scq->armed == IB_CQ_SOLICITED && !solicited)) {
+		return;
+	}
 	scq->armed = 0;
 	scq->cq->comp_handler(scq->cq, scq->cq->cq_context);
 }
@@ -158,14 +169,11 @@ static int wrap_req_notify_cq(struct ib_cq *cq, enum ib_cq_notify_flags flags)
 		scq->armed |= flags & IB_CQ_SOLICITED_MASK;
 		spin_unlock_bh(&scq->lock);
 	}
+	/*
+	 * No event for what came before the arming, as from a driver: who polls
+	 * once for each event would be an event ahead for ever.
+	 */
 	ret = sdev->saved.req_notify_cq(cq, flags);
-	if (scq && READ_ONCE(scq->registered)) {
-		spin_lock_bh(&scq->lock);
-		/* side completions that came before the arming: tell at once */
-		if (scq->side && scq->side_producer != READ_ONCE(scq->side->consumer))
-			cq_fire(scq, true);
-		spin_unlock_bh(&scq->lock);
-	}
 	rcu_read_unlock();
 	return ret;
 }
@@ -218,26 +226,6 @@ bool shift_cq_registered(struct shift_cq *scq)
 	registered = scq->registered;
 	spin_unlock_bh(&scq->lock);
 	return registered;
-}
-
-/* The provider lets go (or its file was closed): user memory is not touched any more. */
-void shift_cq_unregister(struct shift_cq *scq)
-{
-	struct shift_ring ring;
-	struct shift_word flag;
-
-	/* a fence may be looking into the ring */
-	down_write(&scq->sdev->ring_sem);
-	spin_lock_bh(&scq->lock);
-	ring = scq->ring;
-	flag = scq->flag;
-	memset(&scq->ring, 0, sizeof(scq->ring));
-	scq->flag.page = NULL;
-	scq->registered = false;
-	spin_unlock_bh(&scq->lock);
-	up_write(&scq->sdev->ring_sem);
-	shift_ring_unpin(&ring);
-	shift_word_unpin(&flag);
 }
 
 const struct ib_device_ops shift_cq_ops = {

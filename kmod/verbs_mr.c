@@ -13,8 +13,9 @@
 #include <linux/module.h>
 #include <linux/sched/mm.h>
 #include <linux/slab.h>
+#include "account.h"
 #include "compat/compat.h"
-#include "shift.h"
+#include "mw.h"
 
 void shift_pd_get(struct shift_pd *spd)
 {
@@ -166,6 +167,7 @@ static void mr_release(struct kref *ref)
 	struct shift_mr *smr = container_of(ref, struct shift_mr, ref);
 
 	mr_drop_mirror(smr);
+	shift_mr_unpin(smr);
 	mmdrop(smr->mm);
 	shift_pd_put(smr->spd);
 	kfree_rcu(smr, rcu);
@@ -197,43 +199,78 @@ struct shift_mr *shift_mr_find(struct shift_dev *sdev, u32 key)
 }
 
 /**
- * shift_mr_translate - the mirror's key for a local buffer
+ * shift_mr_translate - the key of a path for a local buffer
  * @spd: the QP's PD: a key of another one is refused.
  * @sge: address, length and lkey as the application gave them.
+ * @path: on the default device the key stays, and no mirror is needed.
  * @key: the result.
  *
  * Context: any.
  * Return: 0, -EACCES.
  */
-int shift_mr_translate(struct shift_pd *spd, const struct shift_sge *sge, u32 *key)
+int shift_mr_translate(struct shift_pd *spd, const struct shift_sge *sge, u8 path, u32 *key)
 {
+	bool backup = path == SHIFT_PATH_BACKUP;
 	struct shift_mr *smr;
 	int err = -EACCES;
 
 	rcu_read_lock();
 	smr = xa_load(&spd->sdev->mrs, sge->lkey >> 8);
-	if (smr && READ_ONCE(smr->mirror) && smr->lkey == sge->lkey && smr->spd == spd &&
-	    sge->addr >= smr->iova && sge->length <= smr->length &&
+	if (smr && (!backup || READ_ONCE(smr->mirror)) && smr->lkey == sge->lkey &&
+	    smr->spd == spd && sge->addr >= smr->iova && sge->length <= smr->length &&
 	    sge->addr - smr->iova <= smr->length - sge->length) {
-		*key = smr->mirror_lkey;
+		*key = backup ? smr->mirror_lkey : sge->lkey;
 		err = 0;
 	}
 	rcu_read_unlock();
 	return err;
 }
 
-static int mr_mirror(struct shift_pd *spd, struct ib_mr *mr, u64 start, u64 length,
-		     u64 iova, int access)
+static int mr_mirror(struct shift_mr *smr, u64 start)
+{
+	struct ib_pd *pd = shift_pd_mirror(smr->spd);
+	struct ib_mr *mirror;
+
+	if (!pd)
+		return -ENOMEM;
+	atomic64_sub(smr->npages, &smr->mm->pinned_vm);
+	mirror = ib_reg_user_mr(pd, start, smr->length, smr->iova, smr->access);
+	if (IS_ERR(mirror)) {
+		atomic64_add(smr->npages, &smr->mm->pinned_vm);
+		return PTR_ERR(mirror);
+	}
+	smr->mirror = mirror;
+	smr->mirror_lkey = mirror->lkey;
+	smr->mirror_rkey = mirror->rkey;
+	return 0;
+}
+
+/* The pages once more, if windows may be bound to them: regions are made of those. */
+static int mr_pin(struct shift_mr *smr, u64 start)
+{
+	struct shift_dev *sdev = smr->spd->sdev;
+
+	if (!(smr->access & IB_ACCESS_MW_BIND) || !shift_windows_enabled(sdev))
+		return 0;
+	atomic64_sub(smr->npages, &smr->mm->pinned_vm);
+	smr->umem = shift_mw_pin(sdev->ibdev, start, smr->length, smr->access);
+	if (smr->umem)
+		return 0;
+	atomic64_add(smr->npages, &smr->mm->pinned_vm);
+	return -ENOMEM;
+}
+
+/*
+ * Note an MR and mirror it.  One without a mirror is noted, too: a QP that is home again
+ * needs none.
+ */
+static int mr_track(struct shift_pd *spd, struct ib_mr *mr, u64 start, u64 length,
+		    u64 iova, int access)
 {
 	struct shift_dev *sdev = spd->sdev;
 	struct shift_mr *smr;
-	struct ib_pd *pd;
-	struct ib_mr *mirror;
-	int err = -ENOMEM;
+	int err, store;
 
-	pd = shift_pd_mirror(spd);
-	if (!pd)
-		return -ENOMEM;
 	smr = kzalloc(sizeof(*smr), GFP_KERNEL);
 	if (!smr)
 		return -ENOMEM;
@@ -250,30 +287,23 @@ static int mr_mirror(struct shift_pd *spd, struct ib_mr *mr, u64 start, u64 leng
 	smr->lkey = mr->lkey;
 	smr->rkey = mr->rkey;
 
-	atomic64_sub(smr->npages, &smr->mm->pinned_vm);
-	mirror = ib_reg_user_mr(pd, start, length, iova, access);
-	if (IS_ERR(mirror)) {
-		err = PTR_ERR(mirror);
-		atomic64_add(smr->npages, &smr->mm->pinned_vm);
-		goto err_put;
+	err = mr_mirror(smr, start);
+	if (!err)
+		err = mr_pin(smr, start);
+	store = xa_err(xa_store(&sdev->mrs, smr->lkey >> 8, smr, GFP_KERNEL));
+	if (store) {
+		shift_mr_put(smr);
+		return store;
 	}
-	smr->mirror = mirror;
-	smr->mirror_lkey = mirror->lkey;
-	smr->mirror_rkey = mirror->rkey;
-	err = xa_err(xa_store(&sdev->mrs, smr->lkey >> 8, smr, GFP_KERNEL));
-	if (err)
-		goto err_put;
-	shift_stat_inc(SHIFT_STAT_MIRROR_MR);
-	return 0;
-
-err_put:
-	shift_mr_put(smr);
+	if (!err)
+		shift_stat_inc(SHIFT_STAT_MIRROR_MR);
 	return err;
 }
 
 static struct ib_mr *wrap_reg_user_mr(struct ib_pd *pd, u64 start, u64 length, u64 iova,
 				      int access SHIFT_DMAH_PARAM, struct ib_udata *udata)
 {
+	struct shift_account *lent = shift_account_lend();
 	struct shift_dev *sdev;
 	struct shift_pd *spd;
 	struct ib_mr *mr;
@@ -296,13 +326,15 @@ static struct ib_mr *wrap_reg_user_mr(struct ib_pd *pd, u64 start, u64 length, u
 		goto out;
 	}
 	down_read(&sdev->mirror_sem);
-	if (mr_mirror(spd, mr, start, length, iova, access)) {
-		shift_pd_spoil(spd, SHIFT_REASON_MIRROR_MR);
+	if (mr_track(spd, mr, start, length, iova, access)) {
+		shift_pd_spoil(spd, sdev->backup ? SHIFT_REASON_MIRROR_MR :
+						   SHIFT_REASON_DEVICE_GONE);
 		shift_stat_inc(SHIFT_STAT_MIRROR_FAILED);
 	}
 	up_read(&sdev->mirror_sem);
 out:
 	srcu_read_unlock(&shift_srcu, idx);
+	shift_account_restore(lent);
 	return mr;
 }
 
@@ -322,6 +354,7 @@ static void mr_unmirror(struct shift_dev *sdev, struct ib_mr *mr)
 		return;
 	shift_pairing_revoke(smr);
 	mr_drop_mirror(smr);
+	shift_mr_unpin(smr);
 	shift_mr_put(smr);
 }
 
@@ -351,6 +384,7 @@ static struct ib_mr *wrap_rereg_user_mr(struct ib_mr *mr, int flags, u64 start, 
 					u64 iova, int access, struct ib_pd *pd,
 					struct ib_udata *udata)
 {
+	struct shift_account *lent = shift_account_lend();
 	struct shift_dev *sdev;
 	struct ib_mr *ret;
 	int idx;
@@ -363,6 +397,7 @@ static struct ib_mr *wrap_rereg_user_mr(struct ib_mr *mr, int flags, u64 start, 
 		mr_spoil(pd, SHIFT_REASON_MIRROR_MR);
 	ret = sdev->saved.rereg_user_mr(mr, flags, start, length, iova, access, pd, udata);
 	srcu_read_unlock(&shift_srcu, idx);
+	shift_account_restore(lent);
 	return ret;
 }
 
@@ -384,20 +419,6 @@ static struct ib_mr *wrap_reg_user_mr_dmabuf(struct ib_pd *pd, u64 offset, u64 l
 	return mr;
 }
 
-static int wrap_alloc_mw(struct ib_mw *mw, struct ib_udata *udata)
-{
-	struct shift_dev *sdev;
-	int idx, err;
-
-	idx = srcu_read_lock(&shift_srcu);
-	sdev = shift_ops_dev(mw->device);
-	err = sdev->saved.alloc_mw(mw, udata);
-	if (!err)
-		mr_spoil(mw->pd, SHIFT_REASON_MW);
-	srcu_read_unlock(&shift_srcu, idx);
-	return err;
-}
-
 const struct ib_device_ops shift_mr_ops = {
 	.alloc_pd = wrap_alloc_pd,
 	.dealloc_pd = wrap_dealloc_pd,
@@ -405,8 +426,27 @@ const struct ib_device_ops shift_mr_ops = {
 	.reg_user_mr_dmabuf = wrap_reg_user_mr_dmabuf,
 	.rereg_user_mr = wrap_rereg_user_mr,
 	.dereg_mr = wrap_dereg_mr,
-	.alloc_mw = wrap_alloc_mw,
 };
+
+/* The mirror of an MR goes; the MR stays noted if its own device stays. */
+static void mr_drop_one(struct shift_dev *sdev, unsigned long index, bool backup_only)
+{
+	struct shift_mr *smr;
+
+	xa_lock(&sdev->mrs);
+	smr = xa_load(&sdev->mrs, index);
+	if (smr && backup_only)
+		kref_get(&smr->ref);
+	else if (smr)
+		__xa_erase(&sdev->mrs, index);
+	xa_unlock(&sdev->mrs);
+	if (!smr)
+		return;
+	mr_drop_mirror(smr);
+	if (!backup_only)
+		shift_mr_unpin(smr);
+	shift_mr_put(smr);
+}
 
 /**
  * shift_mr_device_gone - a device goes: drop what hangs on it
@@ -424,10 +464,7 @@ void shift_mr_device_gone(struct shift_dev *sdev, bool backup_only)
 
 	xa_for_each(&sdev->mrs, index, smr) {
 		shift_pd_spoil(smr->spd, SHIFT_REASON_DEVICE_GONE);
-		if (xa_erase(&sdev->mrs, index) != smr)
-			continue;
-		mr_drop_mirror(smr);
-		shift_mr_put(smr);
+		mr_drop_one(sdev, index, backup_only);
 	}
 	mutex_lock(&sdev->list_lock);
 	list_for_each_entry(obj, &sdev->pds, list) {
@@ -445,6 +482,7 @@ void shift_mr_device_gone(struct shift_dev *sdev, bool backup_only)
 	mutex_unlock(&sdev->list_lock);
 	if (backup_only)
 		return;
+	shift_mw_device_gone(sdev);
 
 	while (true) {
 		mutex_lock(&sdev->list_lock);

@@ -6,126 +6,20 @@
 #define pr_fmt(fmt) KBUILD_MODNAME ": " fmt
 
 #include <linux/module.h>
-#include <linux/random.h>
 #include <linux/sched.h>
 #include <linux/slab.h>
 #include <rdma/ib_cache.h>
+#include "account.h"
 #include "compat/compat.h"
-#include "shift.h"
-
-/* QPs by the low half of their cookie; the high half is random. */
-static DEFINE_XARRAY_ALLOC1(shift_cookies);
-
-void shift_qp_get(struct shift_qp *sqp)
-{
-	kref_get(&sqp->ref);
-}
-
-static void qp_free(struct rcu_head *rcu)
-{
-	struct shift_qp *sqp = container_of(rcu, struct shift_qp, obj.rcu);
-
-	kvfree(sqp->ledger.entry);
-	kvfree(sqp->ledger.raw);
-	shift_recv_free(&sqp->recvs);
-	kfree(sqp);
-}
-
-static void qp_release(struct kref *ref)
-{
-	struct shift_qp *sqp = container_of(ref, struct shift_qp, ref);
-
-	if (sqp->cookie)
-		xa_erase(&shift_cookies, (u32)sqp->cookie);
-	xa_destroy(&sqp->rkeys);
-	if (sqp->scq)
-		shift_cq_put(sqp->scq);
-	if (sqp->rcq)
-		shift_cq_put(sqp->rcq);
-	if (sqp->spd)
-		shift_pd_put(sqp->spd);
-	shift_dev_put(sqp->sdev);
-	call_rcu(&sqp->obj.rcu, qp_free);
-	module_put(THIS_MODULE);
-}
-
-void shift_qp_put(struct shift_qp *sqp)
-{
-	kref_put(&sqp->ref, qp_release);
-}
+#include "mw.h"
+#include "provider.h"
+#include "srq.h"
 
 static struct shift_qp *qp_find(struct ib_qp *qp)
 {
 	struct shift_obj *obj = shift_object_find(qp, SHIFT_OBJ_QP);
 
 	return obj ? container_of(obj, struct shift_qp, obj) : NULL;
-}
-
-/**
- * shift_qp_find_cookie - the QP incarnation that a peer names
- * @cookie: from a message.
- *
- * Return: the QP with a reference, or NULL.
- */
-struct shift_qp *shift_qp_find_cookie(u64 cookie)
-{
-	struct shift_qp *sqp;
-
-	xa_lock(&shift_cookies);
-	sqp = xa_load(&shift_cookies, (u32)cookie);
-	if (sqp && (sqp->cookie != cookie || !kref_get_unless_zero(&sqp->ref)))
-		sqp = NULL;
-	xa_unlock(&shift_cookies);
-	return sqp;
-}
-
-struct shift_qp *shift_qp_find_qpn(struct shift_dev *sdev, u32 qpn)
-{
-	struct shift_qp *sqp;
-
-	xa_lock(&sdev->qpn);
-	sqp = xa_load(&sdev->qpn, qpn);
-	if (sqp && !kref_get_unless_zero(&sqp->ref))
-		sqp = NULL;
-	xa_unlock(&sdev->qpn);
-	return sqp;
-}
-
-int shift_qp_walk(int (*fn)(struct shift_qp *sqp, void *arg), void *arg)
-{
-	struct shift_qp *sqp;
-	unsigned long index;
-	int err = 0;
-
-	xa_for_each(&shift_cookies, index, sqp) {
-		xa_lock(&shift_cookies);
-		sqp = xa_load(&shift_cookies, index);
-		if (sqp && !kref_get_unless_zero(&sqp->ref))
-			sqp = NULL;
-		xa_unlock(&shift_cookies);
-		if (!sqp)
-			continue;
-		mutex_lock(&sqp->lock);
-		if (sqp->qp)
-			err = fn(sqp, arg);
-		mutex_unlock(&sqp->lock);
-		shift_qp_put(sqp);
-		if (err)
-			break;
-	}
-	return err;
-}
-
-static int qp_new_cookie(struct shift_qp *sqp)
-{
-	u32 id;
-	int err;
-
-	err = xa_alloc(&shift_cookies, &id, sqp, xa_limit_32b, GFP_KERNEL);
-	if (err)
-		return err;
-	WRITE_ONCE(sqp->cookie, ((u64)get_random_u32() << 32) | id);
-	return 0;
 }
 
 static struct shift_cq *qp_track_cq(struct ib_cq *cq)
@@ -146,16 +40,19 @@ static void qp_track(struct shift_dev *sdev, struct ib_qp *qp,
 	struct ib_uobject *uobject = (struct ib_uobject *)qp->uobject;
 	struct shift_obj *pd;
 	struct shift_qp *sqp;
+	bool srq_ok;
 
 	sqp = kzalloc(sizeof(*sqp), GFP_KERNEL);
-	if (!sqp)
+	if (!sqp) {
+		shift_srq_spoil(attr->srq);
 		return;
+	}
 	kref_init(&sqp->ref);
 	mutex_init(&sqp->lock);
 	spin_lock_init(&sqp->ledger_lock);
 	spin_lock_init(&sqp->inbox_lock);
 	init_waitqueue_head(&sqp->gate_wait);
-	xa_init(&sqp->rkeys);
+	xa_init_flags(&sqp->rkeys, XA_FLAGS_LOCK_BH);
 	INIT_WORK(&sqp->work, shift_switch_work);
 	INIT_DELAYED_WORK(&sqp->timer, shift_switch_timer);
 	INIT_LIST_HEAD(&sqp->obj.list);
@@ -182,16 +79,17 @@ static void qp_track(struct shift_dev *sdev, struct ib_qp *qp,
 	}
 	sqp->scq = qp_track_cq(attr->send_cq);
 	sqp->rcq = qp_track_cq(attr->recv_cq);
+	srq_ok = shift_srq_join(sqp, attr->srq);
 	if (attr->qp_type != IB_QPT_RC)
 		sqp->reason = SHIFT_REASON_QP_TYPE;
-	else if (attr->srq)
+	else if (!srq_ok)
 		sqp->reason = SHIFT_REASON_SRQ;
 	else if (!sqp->spd || !sqp->scq || !sqp->rcq)
 		sqp->reason = SHIFT_REASON_OLD_OBJECT;
 	else
 		sqp->reason = SHIFT_REASON_NO_PROVIDER;
 
-	if (qp_new_cookie(sqp) ||
+	if (shift_qp_new_cookie(sqp) ||
 	    xa_err(xa_store(&sdev->qpn, sqp->qpn, sqp, GFP_KERNEL)))
 		goto err_put;
 	if (shift_object_insert(&sqp->obj, qp, SHIFT_OBJ_QP)) {
@@ -205,6 +103,8 @@ static void qp_track(struct shift_dev *sdev, struct ib_qp *qp,
 	return;
 
 err_put:
+	shift_srq_spoil(attr->srq);
+	shift_srq_leave(sqp);
 	sqp->qp = NULL;
 	shift_qp_put(sqp);
 }
@@ -212,6 +112,7 @@ err_put:
 static int wrap_create_qp(struct ib_qp *qp, struct ib_qp_init_attr *attr,
 			  struct ib_udata *udata)
 {
+	struct shift_account *lent = shift_account_lend();
 	const struct ib_qp_cap asked = attr->cap;
 	struct shift_dev *sdev;
 	int idx, err;
@@ -222,7 +123,10 @@ static int wrap_create_qp(struct ib_qp *qp, struct ib_qp_init_attr *attr,
 	/* XRC targets and QPs of kernel users come without @udata: not tracked */
 	if (!err && udata && qp->uobject && READ_ONCE(sdev->tracking))
 		qp_track(sdev, qp, attr, &asked);
+	else if (!err && udata)
+		shift_srq_spoil(attr->srq);
 	srcu_read_unlock(&shift_srcu, idx);
+	shift_account_restore(lent);
 	return err;
 }
 
@@ -247,6 +151,8 @@ static bool qp_detach(struct shift_qp *sqp)
 		shift_switch_event(sqp, SHIFT_EV_APP_ERROR, NULL);
 	shift_pairing_drop(sqp);
 	shift_standby_destroy(sqp);
+	shift_srq_leave(sqp);
+	shift_mw_disown(sqp);
 	sqp->qp = NULL;
 	sqp->ufile = NULL;
 	mutex_unlock(&sqp->lock);
@@ -287,7 +193,7 @@ static int wrap_destroy_qp(struct ib_qp *qp, struct ib_udata *udata)
 }
 
 /* Is the application's QP somewhere else than on its default NIC? */
-static bool qp_away(const struct shift_qp *sqp)
+bool shift_qp_is_away(const struct shift_qp *sqp)
 {
 	return sqp->path || test_bit(SHIFT_QP_FENCED, &sqp->flags) ||
 	       sqp->state == SHIFT_ST_FAIL;
@@ -365,6 +271,7 @@ static int qp_modify_away(struct shift_qp *sqp, struct ib_qp_attr *attr, int mas
 		spin_unlock_bh(&sqp->ledger_lock);
 		if (sqp->gate.page)
 			shift_word_write(&sqp->gate, 0);
+		shift_notes_restart(sqp);
 		return sqp->sdev->saved.modify_qp(sqp->qp, attr, mask, udata);
 	case IB_QPS_RTS:
 		/* from RTR, or new attributes: the backup is at RTS since it was armed */
@@ -392,7 +299,7 @@ static int wrap_modify_qp(struct ib_qp *qp, struct ib_qp_attr *attr, int mask,
 		goto out;
 	}
 	mutex_lock(&sqp->lock);
-	if (qp_away(sqp)) {
+	if (shift_qp_is_away(sqp)) {
 		err = qp_modify_away(sqp, attr, mask, udata);
 		goto unlock;
 	}
@@ -400,16 +307,23 @@ static int wrap_modify_qp(struct ib_qp *qp, struct ib_qp_attr *attr, int mask,
 	    attr->qp_state != IB_QPS_RTS)
 		shift_switch_event(sqp, SHIFT_EV_APP_ERROR, NULL);
 	if ((mask & IB_QP_STATE) && attr->qp_state == IB_QPS_RTS &&
-	    sqp->app_state != IB_QPS_RTS)
-		shift_fence_mark_start(sqp);
+	    sqp->app_state != IB_QPS_RTS && sqp->registered)
+		sqp->provider->starts(sqp);
 	err = sdev->saved.modify_qp(qp, attr, mask, udata);
 	if (!err) {
 		qp_note_modify(sqp, attr, mask);
+		if (mask & IB_QP_STATE && attr->qp_state == IB_QPS_RTR)
+			shift_srq_connected(sqp);
+		else if (mask & IB_QP_STATE && (attr->qp_state == IB_QPS_RESET ||
+						attr->qp_state == IB_QPS_ERR))
+			shift_srq_ended(sqp);
 		if (mask & IB_QP_STATE &&
 		    (attr->qp_state == IB_QPS_RTR || attr->qp_state == IB_QPS_RTS))
 			shift_switch_kick(sqp, SHIFT_QP_RETRY_PAIR);
-		if (mask & IB_QP_STATE && attr->qp_state == IB_QPS_RESET)
+		if (mask & IB_QP_STATE && attr->qp_state == IB_QPS_RESET) {
+			shift_notes_restart(sqp);
 			shift_switch_unprotect(sqp, SHIFT_REASON_NOT_RTS);
+		}
 	}
 unlock:
 	mutex_unlock(&sqp->lock);
@@ -433,7 +347,7 @@ static int wrap_query_qp(struct ib_qp *qp, struct ib_qp_attr *attr, int mask,
 	err = sdev->saved.query_qp(qp, attr, mask, init);
 	if (sqp) {
 		/* our fence must not show */
-		if (!err && qp_away(sqp)) {
+		if (!err && shift_qp_is_away(sqp)) {
 			attr->qp_state = sqp->state == SHIFT_ST_FAIL ? IB_QPS_ERR :
 					 sqp->app_state;
 			attr->cur_qp_state = attr->qp_state;
@@ -462,6 +376,8 @@ static int wrap_post_send(struct ib_qp *qp, const struct ib_send_wr *wr,
 		shift_replay_doorbell(sqp);
 		err = 0;
 	} else {
+		if (sqp && !wr && READ_ONCE(sqp->notes))
+			shift_notes_doorbell(sqp);
 		sdev = sqp ? sqp->sdev : shift_ops_dev(qp->device);
 		err = sdev->saved.post_send(qp, wr, bad_wr);
 	}
@@ -478,92 +394,28 @@ const struct ib_device_ops shift_qp_ops = {
 };
 
 /**
- * shift_qp_unregister - the provider lets go, or its file was closed
- * @sqp: the QP.
- *
- * User memory is not touched after this returns.  A QP on its default NIC goes
- * on unprotected; one that has moved cannot, its ring is gone.
- *
- * Context: process context, sqp->lock not held.
- */
-void shift_qp_unregister(struct shift_qp *sqp)
-{
-	struct shift_ring sq, rq;
-	struct shift_word gate, sq_lock, rq_lock;
-
-	mutex_lock(&sqp->lock);
-	if (!sqp->registered) {
-		mutex_unlock(&sqp->lock);
-		return;
-	}
-	/* one that has moved is being destroyed, or is lost without its ring */
-	if (qp_away(sqp) && sqp->state != SHIFT_ST_FAIL)
-		shift_switch_event(sqp, SHIFT_EV_APP_ERROR, NULL);
-	else
-		shift_switch_unprotect(sqp, SHIFT_REASON_NO_PROVIDER);
-	spin_lock_bh(&sqp->ledger_lock);
-	sqp->ledger_live = false;
-	sq = sqp->sq;
-	rq = sqp->rq;
-	memset(&sqp->sq, 0, sizeof(sqp->sq));
-	memset(&sqp->rq, 0, sizeof(sqp->rq));
-	sqp->registered = false;
-	spin_unlock_bh(&sqp->ledger_lock);
-	gate = sqp->gate;
-	sq_lock = sqp->sq_lock;
-	rq_lock = sqp->rq_lock;
-	sqp->gate.page = NULL;
-	sqp->sq_lock.page = NULL;
-	sqp->rq_lock.page = NULL;
-	mutex_unlock(&sqp->lock);
-
-	shift_ring_unpin(&sq);
-	shift_ring_unpin(&rq);
-	shift_word_unpin(&gate);
-	shift_word_unpin(&sq_lock);
-	shift_word_unpin(&rq_lock);
-}
-
-/**
  * shift_qp_device_gone - the default device or its backup is being removed
  * @sdev: default device.
  *
  * While the device still has our ops (only the backup goes): QPs lose their
- * protection.  Otherwise they lose their default half as well.
+ * protection, and go on if they are here.  Otherwise they lose their default half as well.
  *
  * Context: process context.
  */
 void shift_qp_device_gone(struct shift_dev *sdev)
 {
+	unsigned long index = 0;
 	struct shift_qp *sqp;
-	unsigned long index;
 
-	xa_for_each(&shift_cookies, index, sqp) {
-		xa_lock(&shift_cookies);
-		sqp = xa_load(&shift_cookies, index);
-		if (sqp && (sqp->sdev != sdev || !kref_get_unless_zero(&sqp->ref)))
-			sqp = NULL;
-		xa_unlock(&shift_cookies);
-		if (!sqp)
+	for (; (sqp = shift_qp_next(&index)); shift_qp_put(sqp)) {
+		if (sqp->sdev != sdev)
 			continue;
 		if (READ_ONCE(sdev->tracking)) {
 			mutex_lock(&sqp->lock);
-			shift_switch_unprotect(sqp, SHIFT_REASON_DEVICE_GONE);
-			shift_standby_destroy(sqp);
+			shift_switch_backup_gone(sqp);
 			mutex_unlock(&sqp->lock);
 		} else if (qp_detach(sqp)) {
 			shift_qp_put(sqp);
 		}
-		shift_qp_put(sqp);
 	}
-}
-
-int shift_qp_init(void)
-{
-	return 0;
-}
-
-void shift_qp_uninit(void)
-{
-	xa_destroy(&shift_cookies);
 }

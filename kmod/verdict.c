@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 /* What applications and operators are shown of a QP. */
-#include "shift.h"
+#include "provider.h"
 
 /*
  * Could a path be behind it?  A local error is rxe's word for "no route", and for
@@ -32,8 +32,8 @@ enum shift_abi_verdict shift_switch_verdict(struct shift_qp *sqp, u32 status)
 
 	if (READ_ONCE(sqp->state) != SHIFT_ST_OFF && !test_bit(SHIFT_QP_FENCED, &sqp->flags) &&
 	    !test_bit(SHIFT_QP_ERRORED, &sqp->flags)) {
-		cause = shift_fence_cause(sqp);
-		shift_tally_mark_error(sqp, status);
+		cause = shift_provider_cause(sqp);
+		sqp->provider->first_error(sqp, status);
 	}
 	spin_lock_bh(&sqp->inbox_lock);
 	switch (sqp->state) {
@@ -83,10 +83,11 @@ enum shift_qp_state shift_qp_shown(const struct shift_qp *sqp)
 	case SHIFT_ST_APP:
 		return SHIFT_QP_UNPROTECTED;
 	case SHIFT_ST_RUN:
-		if (sqp->path)
-			return sqp->path == SHIFT_PATH_HOME ? SHIFT_QP_RETURNED :
-							      SHIFT_QP_FALLBACK;
-		return sqp->reason ? SHIFT_QP_UNPROTECTED : SHIFT_QP_DEFAULT;
+		if (sqp->path == SHIFT_PATH_BACKUP)
+			return SHIFT_QP_FALLBACK;
+		if (sqp->reason)
+			return SHIFT_QP_UNPROTECTED;
+		return sqp->path ? SHIFT_QP_RETURNED : SHIFT_QP_DEFAULT;
 	case SHIFT_ST_DRAIN:
 		return SHIFT_QP_WAIT_SIGNALED;
 	case SHIFT_ST_SUNK:

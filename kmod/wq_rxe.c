@@ -11,11 +11,6 @@
 #define KNOWN_FLAGS	(SHIFT_WR_FENCE | SHIFT_WR_SIGNALED | \
 			 SHIFT_WR_SOLICITED | SHIFT_WR_INLINE)
 
-/* enum ib_wc_status of the path errors that rxe gives */
-#define STATUS_LOC_QP_OP_ERR	2
-#define STATUS_WR_FLUSH_ERR	5
-#define STATUS_RETRY_EXC_ERR	12
-
 #define DATA_OFFSET	offsetof(struct rxe_send_wqe, dma.inline_data)
 
 static_assert(sizeof(struct rxe_sge) == 16);
@@ -53,6 +48,23 @@ static int decode_opcode(const struct rxe_send_wqe *wqe, struct shift_wr *wr)
 	case SHIFT_WR_SEND_WITH_INV:
 	case SHIFT_WR_LOCAL_INV:
 		wr->imm = from->ex.invalidate_rkey;
+		return 0;
+	case SHIFT_WR_BIND_MW:
+		/* the slot does not say the type: 2, whoever knows the window knows better */
+		if (from->wr.mw.length > SHIFT_WR_MAX_LENGTH)
+			return -EOPNOTSUPP;
+		wr->imm = from->wr.mw.rkey;
+		wr->rkey = from->wr.mw.mw_rkey;
+		wr->remote_addr = from->wr.mw.addr;
+		wr->length = (u32)from->wr.mw.length;
+		wr->access = from->wr.mw.access;
+		wr->mw_type = 2;
+		wr->num_sge = 1;
+		wr->sge[0] = (struct shift_sge) {
+			.addr = from->wr.mw.addr,
+			.length = wr->length,
+			.lkey = from->wr.mw.mr_lkey,
+		};
 		return 0;
 	case SHIFT_WR_ATOMIC_CMP_AND_SWP:
 	case SHIFT_WR_ATOMIC_FETCH_AND_ADD:
@@ -143,7 +155,7 @@ int shift_rxe_decode(const void *slot, u32 slot_size, struct shift_wr *wr)
 	ret = decode_opcode(&wqe, wr);
 	if (ret)
 		return ret;
-	if (wr->opcode == SHIFT_WR_LOCAL_INV)
+	if (wr->opcode == SHIFT_WR_LOCAL_INV || wr->opcode == SHIFT_WR_BIND_MW)
 		return 0;
 
 	wr->length = wqe.dma.length;
@@ -219,6 +231,33 @@ int shift_rxe_mark(const void *slot, u32 slot_size, struct shift_rxe_mark *m)
 	memcpy(&wqe, slot, sizeof(wqe));
 	mark_of(&wqe, m);
 	return 0;
+}
+
+/**
+ * shift_rxe_window() - what an operation on windows does, from the head of its slot
+ * @slot: shift_rxe_slot_min() bytes of it; any alignment.
+ * @op: the result.
+ *
+ * Return: 1; 0: it does nothing to a window; -EOPNOTSUPP: it does what we cannot.
+ */
+int shift_rxe_window(const void *slot, struct shift_window_op *op)
+{
+	struct rxe_send_wqe wqe;
+	struct shift_wr wr;
+
+	memcpy(&wqe, slot, sizeof(wqe));
+	if (!shift_window_uses(wqe.wr.opcode))
+		return 0;
+	memset(&wr, 0, sizeof(wr));
+	wr.opcode = wqe.wr.opcode;
+	if (decode_opcode(&wqe, &wr) || !shift_window_op(&wr, op))
+		return -EOPNOTSUPP;
+	return 1;
+}
+
+u32 shift_rxe_opcode_offset(void)
+{
+	return offsetof(struct rxe_send_wqe, wr.opcode);
 }
 
 u32 shift_rxe_status_offset(void)
@@ -352,16 +391,16 @@ static int find_failed(const struct shift_rxe_view *v, struct shift_rxe_rewind *
 	for (n = 1; n < v->slots; n++) {
 		index = (index - 1) & (v->slots - 1);
 		look(v, index, &p);
-		if (!p.mark.status || p.mark.status == STATUS_WR_FLUSH_ERR)
+		if (!p.mark.status || p.mark.status == SHIFT_WC_WR_FLUSH_ERR)
 			continue;
 
 		r->first = index;
 		r->count = n;
 		r->status = p.mark.status;
 		switch (p.mark.status) {
-		case STATUS_RETRY_EXC_ERR:
+		case SHIFT_WC_RETRY_EXC_ERR:
 			return was_sent(&p) ? 0 : -ENODATA;
-		case STATUS_LOC_QP_OP_ERR:
+		case SHIFT_WC_LOC_QP_OP_ERR:
 			return from_oldest(v, index, r);
 		default:
 			return -ENODATA;	/* the application's own */

@@ -6,6 +6,7 @@
 #ifndef SHIFT_WQ_RXE_H
 #define SHIFT_WQ_RXE_H
 
+#include "window.h"
 #include "wr.h"
 
 /*
@@ -28,6 +29,7 @@ struct shift_rxe_mark {
 /* where they are in a slot */
 u32 shift_rxe_status_offset(void);
 u32 shift_rxe_first_psn_offset(void);
+u32 shift_rxe_opcode_offset(void);
 
 /* smallest slot that can hold a send WQE with nothing behind it */
 u32 shift_rxe_slot_min(void);
@@ -37,6 +39,8 @@ int shift_rxe_decode(const void *slot, u32 slot_size, struct shift_wr *wr);
 /* a receive: wr_id, length and scatter list; 0, -EINVAL */
 int shift_rxe_decode_recv(const void *slot, u32 slot_size, struct shift_wr *wr);
 u32 shift_rxe_recv_slot_min(void);
+/* 1: *op; 0: nothing with windows; -EOPNOTSUPP: what cannot be moved */
+int shift_rxe_window(const void *slot, struct shift_window_op *op);
 int shift_rxe_mark(const void *slot, u32 slot_size, struct shift_rxe_mark *m);
 
 /*

@@ -20,7 +20,7 @@ enum shift_cmd {
 	SHIFT_CMD_NODE_GET,	/* do: node, boot id, ABI version */
 	SHIFT_CMD_NODE_SET,	/* do: NODE */
 	SHIFT_CMD_PAIR_GET,	/* dump */
-	SHIFT_CMD_PAIR_ADD,	/* do: DEV, BACKUP_DEV */
+	SHIFT_CMD_PAIR_ADD,	/* do: DEV, BACKUP_DEV, perhaps POLICY */
 	SHIFT_CMD_PAIR_DEL,	/* do: DEV */
 	SHIFT_CMD_PEER_GET,	/* dump */
 	SHIFT_CMD_PEER_SET,	/* do: NODE, NIC...; replaces what was known of it */
@@ -28,11 +28,12 @@ enum shift_cmd {
 	SHIFT_CMD_LINK_GET,	/* dump */
 	SHIFT_CMD_QP_GET,	/* dump */
 	SHIFT_CMD_STAT_GET,	/* do */
-	SHIFT_CMD_PAIR_NTF,	/* event: a pair was added or removed */
+	SHIFT_CMD_PAIR_NTF,	/* event: a pair was added, changed or removed */
 	SHIFT_CMD_LINK_NTF,	/* event: a link changed its state */
 	SHIFT_CMD_QP_NTF,	/* event: see enum shift_qp_event */
 	SHIFT_CMD_QP_MOVE,	/* do: DEV, PATH, perhaps QPN; or LINK_ID: away from it */
 	SHIFT_CMD_PAIR_DRAIN,	/* do: DEV, PATH: 1 all away and kept away, 0 home again */
+	SHIFT_CMD_PAIR_SET,	/* do: DEV, POLICY */
 	__SHIFT_CMD_MAX,
 	SHIFT_CMD_MAX = __SHIFT_CMD_MAX - 1
 };
@@ -70,7 +71,7 @@ enum shift_attr {
 	SHIFT_A_STAT,		/* nest, repeated: STAT_NAME, STAT_VALUE */
 	SHIFT_A_STAT_NAME,	/* string */
 	SHIFT_A_STAT_VALUE,	/* u64, monotonic since load */
-	SHIFT_A_ADDED,		/* flag: PAIR_NTF: the pair was added */
+	SHIFT_A_ADDED,		/* flag: PAIR_NTF: the pair was added or changed */
 	SHIFT_A_PORT_STATE,	/* u32: PAIR_GET: IB port state of DEV */
 	SHIFT_A_BACKUP_PORT_STATE, /* u32 */
 	SHIFT_A_PROTECTED_QPS,	/* u32: PAIR_GET */
@@ -83,6 +84,7 @@ enum shift_attr {
 	SHIFT_A_COMPLETION_NS,	/* u64 */
 	SHIFT_A_DRAINED,	/* flag: PAIR_GET: an operator keeps QPs off DEV */
 	SHIFT_A_CONNECTS,	/* u64: how often the link has come up */
+	SHIFT_A_POLICY,		/* u32: enum shift_policy */
 	__SHIFT_A_MAX,
 	SHIFT_A_MAX = __SHIFT_A_MAX - 1
 };
@@ -101,6 +103,12 @@ enum shift_link_state {
 	SHIFT_LINK_UP,
 };
 
+/* What becomes of a QP if a NIC cannot be asked how far it got. */
+enum shift_policy {
+	SHIFT_POLICY_STRICT,	/* an error: nothing is executed twice */
+	SHIFT_POLICY_PAPER,	/* posted again, if both ends say so: perhaps twice */
+};
+
 /* What operators see of a QP's send side; the inner states are in fsm.h. */
 enum shift_qp_state {
 	SHIFT_QP_UNPROTECTED,
@@ -117,10 +125,10 @@ enum shift_qp_state {
 enum shift_reason {
 	SHIFT_REASON_NONE,
 	SHIFT_REASON_NOT_RTS,		/* not connected yet */
-	SHIFT_REASON_NO_PROVIDER,	/* the process runs a stock provider */
+	SHIFT_REASON_NO_PROVIDER,	/* a stock provider, or one that was refused */
 	SHIFT_REASON_QP_TYPE,		/* not RC */
 	SHIFT_REASON_OPERATION,		/* posted an operation not covered yet */
-	SHIFT_REASON_SRQ,
+	SHIFT_REASON_SRQ,		/* its SRQ cannot be moved, or not with all its QPs */
 	SHIFT_REASON_OLD_OBJECT,	/* PD, MR or CQ older than the pair */
 	SHIFT_REASON_MIRROR_MR,		/* a mirror of its memory failed */
 	SHIFT_REASON_MIRROR_QP,		/* the backup QP could not be made */
@@ -144,6 +152,7 @@ enum shift_cause {
 	SHIFT_CAUSE_PEER,	/* the peer asked */
 	SHIFT_CAUSE_HEARTBEAT,
 	SHIFT_CAUSE_OPERATOR,
+	SHIFT_CAUSE_SRQ,	/* other QPs of its SRQ had to move */
 };
 
 enum shift_qp_event {

@@ -3,8 +3,9 @@
  * The provider ABI of rdma_shift: what a patched rdma-core provider and the
  * kernel module say to each other over /dev/shift.
  *
- * Order of calls: QUERY, REGISTER_CQ for every CQ, REGISTER_QP for every RC QP
- * whose CQs are registered, UNREGISTER before the destroy verb.  Any error
+ * Order of calls: QUERY, REGISTER_CQ for every CQ, REGISTER_SRQ for every SRQ,
+ * REGISTER_QP for every RC QP whose CQs are registered, UNREGISTER before the
+ * destroy verb (of an SRQ: after it).  Any error
  * leaves the object as it is without the module: the provider goes on as stock.
  *
  * Objects are named by (uverbs command fd, uverbs handle) once, at
@@ -20,25 +21,38 @@
 #include <linux/types.h>
 #include <linux/ioctl.h>
 
-#define SHIFT_ABI_VERSION	2
+#define SHIFT_ABI_VERSION	4
 #define SHIFT_ABI_DEVICE	"/dev/shift"
 
 enum shift_abi_provider {
 	SHIFT_PROVIDER_RXE	= 1,
+	SHIFT_PROVIDER_MLX5	= 2,
 };
 
 enum shift_abi_type {
 	SHIFT_ABI_CQ	= 1,
 	SHIFT_ABI_QP	= 2,
+	SHIFT_ABI_SRQ	= 3,
 };
 
 /*
  * Bits of a QP's flag word, to be looked at under the queue's lock before a post.
  * GATE: do not touch the rings, WAIT. KICK: the QP is away from its device; post
  * as ever, and after receives call KICK.
+ *
+ * mlx5 has no GATE. It looks after it has written the doorbell record, of sends and
+ * of receives. KICK: do not ring the doorbell, call KICK. The kernel sets the flag, runs
+ * a barrier on each CPU, and then reads the record: either it sees the post
+ * there, or the poster sees the flag.
  */
 #define SHIFT_QP_FLAG_GATE	(1u << 0)
 #define SHIFT_QP_FLAG_KICK	(1u << 1)
+
+/*
+ * Bits of an SRQ's flag word, to be looked at before and after each post, under the
+ * SRQ's lock. AWAY: fill in the table as ever, leave the ring empty, and KICK.
+ */
+#define SHIFT_SRQ_FLAG_AWAY	(1u << 0)
 
 /* Bits of a CQ's flag word: completions wait in the side ring. */
 #define SHIFT_CQ_FLAG_SIDE	(1u << 0)
@@ -57,8 +71,10 @@ struct shift_abi_query {
 
 /**
  * struct shift_abi_ring - one mmapped work or completion ring
- * @addr: first byte (struct rxe_queue_buf for rxe), page aligned; 0: none.
- * @len: bytes, as given by the driver's mminfo.
+ * @addr: first byte; 0: none. rxe: struct rxe_queue_buf, page aligned; mlx5: the
+ *	first block, slot or entry, 64-byte aligned.
+ * @len: bytes. rxe: as given by the driver's mminfo; mlx5: blocks * 64, slots *
+ *	@rq_slot or entries * @stride.
  * @reserved: must be zero.
  */
 struct shift_abi_ring {
@@ -79,6 +95,10 @@ struct shift_abi_ring {
  * @id: out: id for UNREGISTER and CQE.
  * @side_len: out: bytes to mmap (PROT_READ | PROT_WRITE, MAP_SHARED).
  * @side_offset: out: offset for mmap on the /dev/shift fd.
+ * @stride: mlx5: bytes of an entry, 64 or 128; rxe: 0.
+ * @reserved: must be zero.
+ * @db_addr: mlx5: the CQ's doorbell record (consumer index, arm word), 8-byte
+ *	aligned; rxe: 0.
  */
 struct shift_abi_reg_cq {
 	__u32 abi_version;
@@ -90,7 +110,15 @@ struct shift_abi_reg_cq {
 	__u32 id;
 	__u32 side_len;
 	__aligned_u64 side_offset;
+	__u32 stride;
+	__u32 reserved;
+	__aligned_u64 db_addr;
 };
+
+/* What a decoder has to know of a QP's creation: @create_flags */
+#define SHIFT_QP_CREATE_SIGNATURE	(1u << 0)	/* WQEs and CQEs are signed */
+#define SHIFT_QP_CREATE_SCATTER_CQE	(1u << 1)	/* received data may be in the CQE */
+#define SHIFT_QP_CREATE_FLAGS_ALL	((1u << 2) - 1)
 
 /**
  * struct shift_abi_reg_qp - SHIFT_IOC_REGISTER_QP
@@ -101,12 +129,21 @@ struct shift_abi_reg_cq {
  * @sq: send ring.
  * @rq: receive ring, or zeros (SRQ).
  * @sq_lock_addr: the word that is not @lock_free while a thread is between
- *	its look at the flag word and the end of its post; 4-byte aligned.
- * @rq_lock_addr: the same for receives; 0 without @rq.
+ *	its look at the flag word and the end of its post; 4-byte aligned. mlx5: 0.
+ * @rq_lock_addr: the same for receives; 0 without @rq. mlx5: 0.
  * @flag_addr: 4-byte aligned word that the kernel sets and clears
  *	(SHIFT_QP_FLAG_*); must stay valid until UNREGISTER or close.
- * @lock_free: value of both lock words when free.
- * @id: out: id for UNREGISTER and WAIT.
+ * @lock_free: value of both lock words when free. mlx5: 0.
+ * @id: out: id for UNREGISTER, WAIT and KICK.
+ * @db_addr: mlx5: the QP's doorbell record ([0] receive, [1] send counter, big
+ *	endian), 8-byte aligned; rxe: 0.
+ * @rq_slot: mlx5: bytes of a slot of @rq, 0 without it; rxe: 0.
+ * @create_flags: mlx5: SHIFT_QP_CREATE_*; rxe: 0.
+ * @anchor_addr: mlx5: a 64-bit word, 8-byte aligned, that the provider stores at each
+ *	post behind the WQEs and before the doorbell record: packets << 16 | low
+ *	16 bits of the send counter. Packets: request PSNs of all WQEs since the
+ *	indices were 0 (SEND, WRITE, READ: their bytes in path MTUs, one at
+ *	least; atomics: one; NOP, bind, invalidate: none), 48 bits. rxe: 0.
  */
 struct shift_abi_reg_qp {
 	__u32 abi_version;
@@ -120,11 +157,50 @@ struct shift_abi_reg_qp {
 	__aligned_u64 flag_addr;
 	__u32 lock_free;
 	__u32 id;
+	__aligned_u64 db_addr;
+	__u32 rq_slot;
+	__u32 create_flags;
+	__aligned_u64 anchor_addr;
+};
+
+/**
+ * struct shift_abi_reg_srq - SHIFT_IOC_REGISTER_SRQ
+ * @abi_version: SHIFT_ABI_VERSION.
+ * @provider: enum shift_abi_provider.
+ * @cmd_fd: uverbs command fd of the context.
+ * @handle: uverbs handle of the SRQ.
+ * @ring: its ring.
+ * @flag_addr: 4-byte aligned word that the kernel sets (SHIFT_SRQ_FLAG_*); must
+ *	stay valid until UNREGISTER or close.
+ * @id: out: id for UNREGISTER and KICK.
+ * @key: out: high half of the wr_ids in the ring, never 0.
+ * @table_len: out: bytes to mmap, as the side ring of a CQ.
+ * @entries: out: entries in the table, a power of two not above 65536.
+ * @table_offset: out: offset for mmap.
+ * @entry_size: out: bytes of an entry, a multiple of 8.
+ * @entry_offset: out: first entry, from the start of the table.
+ *
+ * See struct shift_abi_srq_table.
+ */
+struct shift_abi_reg_srq {
+	__u32 abi_version;
+	__u32 provider;
+	__s32 cmd_fd;
+	__u32 handle;
+	struct shift_abi_ring ring;
+	__aligned_u64 flag_addr;
+	__u32 id;
+	__u32 key;
+	__u32 table_len;
+	__u32 entries;
+	__aligned_u64 table_offset;
+	__u32 entry_size;
+	__u32 entry_offset;
 };
 
 /**
  * struct shift_abi_id - SHIFT_IOC_UNREGISTER, SHIFT_IOC_WAIT, SHIFT_IOC_KICK
- * @type: enum shift_abi_type (WAIT, KICK: SHIFT_ABI_QP only).
+ * @type: enum shift_abi_type (WAIT: SHIFT_ABI_QP only; KICK: not SHIFT_ABI_CQ).
  * @id: what REGISTER returned.
  *
  * WAIT sleeps until the QP's gate is open, at most one second; call it without
@@ -165,11 +241,19 @@ struct shift_abi_cqe {
 #define SHIFT_IOC_WAIT		_IOW(0xf5, 0x04, struct shift_abi_id)
 #define SHIFT_IOC_CQE		_IOWR(0xf5, 0x05, struct shift_abi_cqe)
 #define SHIFT_IOC_KICK		_IOW(0xf5, 0x06, struct shift_abi_id)
+#define SHIFT_IOC_REGISTER_SRQ	_IOWR(0xf5, 0x07, struct shift_abi_reg_srq)
+
+/* A bit of a completion's opcode, also of one in error: it is of a receive. */
+#define SHIFT_WC_RECV		(1u << 7)
 
 /**
  * struct shift_abi_wc - one completion in a side ring
  *
  * The first 48 bytes are laid out as struct ib_uverbs_wc and struct ibv_wc.
+ *
+ * The wr_ids of mlx5 are not in its rings: @wr_id is the index of the send's first
+ * block, or the running index of the receive, both modulo 2^16 as in the device's
+ * own completions, and the provider makes the application's wr_id of it.
  */
 struct shift_abi_wc {
 	__aligned_u64 wr_id;
@@ -205,6 +289,55 @@ struct shift_abi_side {
 	__u32 consumer;
 	__u32 pad_2[15];
 	struct shift_abi_wc wc[];
+};
+
+/*
+ * The table of an SRQ: the receives whose completions the application was not
+ * shown. Its ring cannot tell: rxe takes a WQE out when the first packet of a
+ * message comes, and completes it with the last.
+ *
+ * A receive is named by a tag: index of its entry, and a generation that is never 0
+ * and another one each time the entry is used. The wr_id in the ring, and
+ * in completions of either ring, is the SRQ's key << 32 | tag.
+ *
+ * Post: fill in an entry, its tag last (release); order[posted % entries] = tag;
+ * posted + 1 (release). Poll: entry's tag = 0 (release) before the consumer index
+ * of the CQ moves, not if the completion is swallowed.
+ */
+#define SHIFT_TAG_INDEX		0xffffu
+#define SHIFT_TAG_GENERATION	16	/* shift */
+
+struct shift_abi_sge {
+	__aligned_u64 addr;
+	__u32 length;
+	__u32 lkey;
+};
+
+/**
+ * struct shift_abi_srq_entry - one receive
+ * @wr_id: the application's; the provider's own business.
+ * @seq: its number in posting order.
+ * @tag: 0: free.
+ * @num_sge: entries of @sge.
+ * @sge: as posted.
+ */
+struct shift_abi_srq_entry {
+	__aligned_u64 wr_id;
+	__aligned_u64 seq;
+	__u32 tag;
+	__u32 num_sge;
+	struct shift_abi_sge sge[];
+};
+
+/**
+ * struct shift_abi_srq_table - head of the table
+ * @posted: receives posted so far: the number that the next one gets.
+ * @order: tags by number.
+ */
+struct shift_abi_srq_table {
+	__aligned_u64 posted;
+	__u32 pad[14];
+	__u32 order[];
 };
 
 #endif /* SHIFT_ABI_H */

@@ -1,0 +1,130 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * Looking into a user's CQ that an mlx5 device writes.
+ *
+ * Entries stay where they are until the device comes round to them: those that the
+ * application has polled are still there, and tell what was completed last.  The
+ * device's own index is not to be had; the owner bits behind the consumer's lead to it.
+ */
+#include "provider_mlx5.h"
+
+#define STRIDE_MAX	128
+#define CI_MASK		0xffffffu
+#define ARM_SOLICITED	(1u << 24)
+
+static u8 op_own(const struct shift_ring *ring, u32 index)
+{
+	u32 last = shift_ring_slot_u32(ring, index, ring->slot_size - sizeof(last));
+
+	return be32_to_cpu((__force __be32)last);
+}
+
+static u32 consumer(struct shift_cq *scq)
+{
+	return be32_to_cpu((__force __be32)shift_word_read(&scq->db)) & CI_MASK;
+}
+
+/* Where the device writes next, as the consumer's index counts. */
+u32 shift_mlx5_cq_producer(struct shift_cq *scq)
+{
+	const struct shift_ring *ring = &scq->ring;
+	u32 n, index = consumer(scq);
+
+	for (n = 0; n < ring->slots; n++, index++)
+		if (!shift_mlx5_cqe_ours(op_own(ring, index), index, ring->slots))
+			break;
+	return index;
+}
+
+/* Entries that the device may write before the application has to poll. */
+u32 shift_mlx5_cq_room(struct shift_cq *scq)
+{
+	return scq->ring.slots - (shift_mlx5_cq_producer(scq) - consumer(scq));
+}
+
+/* One entry, copied and decoded; false: it is none, or is being replaced. */
+static bool read_entry(const struct shift_ring *ring, u32 index, struct shift_mlx5_cqe *cqe)
+{
+	u8 bytes[STRIDE_MAX] __aligned(8);
+	struct shift_mlx5_cq one = { .ring = bytes, .entries = 1, .stride = ring->slot_size };
+	u8 own = op_own(ring, index);
+
+	if (!shift_mlx5_cqe_ours(own, index, ring->slots))
+		return false;
+	shift_ring_copy_slot(ring, index, bytes);
+	/* what was copied is that entry as a whole */
+	smp_rmb();
+	if (op_own(ring, index) != own)
+		return false;
+	return !shift_mlx5_decode_cqe(&one, !!(index & ring->slots), cqe);
+}
+
+static bool is_error(const struct shift_mlx5_cqe *cqe)
+{
+	return cqe->opcode == SHIFT_MLX5_CQE_REQ_ERR || cqe->opcode == SHIFT_MLX5_CQE_RECV_ERR;
+}
+
+static bool is_recv(const struct shift_mlx5_cqe *cqe)
+{
+	return cqe->opcode != SHIFT_MLX5_CQE_REQ && cqe->opcode != SHIFT_MLX5_CQE_REQ_ERR;
+}
+
+/**
+ * shift_mlx5_cq_find - completions of one queue of a QP, newest first
+ * @scq: the CQ.
+ * @qpn: the QP.
+ * @recvs: of receives, else of sends.
+ * @most: entries to look at.
+ * @found: the result.
+ *
+ * On a QP that works it is a look at a moving target.
+ */
+void shift_mlx5_cq_find(struct shift_cq *scq, u32 qpn, bool recvs, u32 most,
+			struct shift_mlx5_found *found)
+{
+	u32 n, index = shift_mlx5_cq_producer(scq);
+	struct shift_mlx5_cqe cqe;
+
+	memset(found, 0, sizeof(*found));
+	most = min(most, scq->ring.slots);
+	for (n = 0; n < most; n++) {
+		if (!read_entry(&scq->ring, --index, &cqe) || cqe.qpn != qpn ||
+		    cqe.opcode == SHIFT_MLX5_CQE_RESIZE || is_recv(&cqe) != recvs)
+			continue;
+		if (!is_error(&cqe)) {
+			found->success = true;
+			found->last = cqe.wqe_index;
+			return;
+		}
+		if (!found->error)
+			found->last_error = cqe.wqe_index;
+		found->error = true;
+		found->first_error = cqe.wqe_index;
+		found->begins = cqe.status != SHIFT_WC_WR_FLUSH_ERR;
+		if (!found->cause && cqe.status != SHIFT_WC_WR_FLUSH_ERR)
+			found->cause = cqe.status;
+	}
+}
+
+/**
+ * shift_mlx5_cq_armed - does somebody wait for an event that nobody has fired?
+ * @scq: the CQ, locked.
+ * @solicited: an error, or a receive.
+ *
+ * The arm word is written by the provider: a sequence number, which moves on with each
+ * event, and the consumer's index, which moves on with each of the device's completions.
+ * A device fires once for each number; whether it has we cannot tell, so that an
+ * event may come twice.  The word begins as 0, which is an arm, too.
+ *
+ * Return: true, once for each value of the word: numbers come round after four events.
+ */
+bool shift_mlx5_cq_armed(struct shift_cq *scq, bool solicited)
+{
+	struct shift_word word = { .page = scq->db.page, .offset = scq->db.offset + 4 };
+	u32 arm = be32_to_cpu((__force __be32)shift_word_read(&word));
+
+	if (scq->fired == (u64)arm + 1 || (arm & ARM_SOLICITED && !solicited))
+		return false;
+	scq->fired = (u64)arm + 1;
+	return true;
+}

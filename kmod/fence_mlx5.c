@@ -1,0 +1,335 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * The fence of a QP on mlx5: Documentation/mlx5.md.
+ *
+ * (1) ERR: not one packet more, and what is outstanding is flushed.  (2) When the last
+ * receive has its completion all that was executed has one.  (3) The responder's expected
+ * PSN is final.  (4) RESET: nothing more is flushed, and a doorbell is without effect.
+ * (5) KICK in the flag word, and a barrier on every CPU: who posted without seeing it is
+ * in the doorbell record, who comes later tells us.  (6) The rings are copied.
+ */
+#define pr_fmt(fmt) KBUILD_MODNAME ": " fmt
+
+#include <linux/delay.h>
+#include <linux/ktime.h>
+#include <linux/slab.h>
+#include "provider_mlx5.h"
+
+#define FLUSH_US	20000	/* for the CQ to have room, and for flushes; scaled */
+
+/*
+ * The send ring as it is now; sqp->lock, and nothing else uses the ledger yet.  @fenced:
+ * what was outstanding was flushed by us, and just now.  A QP that broke by itself did so
+ * with the oldest that it had.
+ */
+static void look(struct shift_qp *sqp, bool fenced, struct shift_mlx5_view *view)
+{
+	struct shift_mlx5_found found;
+	u64 word;
+	u32 i;
+
+	shift_mlx5_cq_find(sqp->scq, sqp->qpn, false, U32_MAX, &found);
+	word = shift_word_read64(&sqp->anchor);
+	for (i = 0; i < sqp->sq.slots; i++)
+		shift_ring_copy_slot(&sqp->sq, i, sqp->ledger.raw + (size_t)i * SHIFT_MLX5_BLOCK);
+	*view = (struct shift_mlx5_view) {
+		.sq = {
+			.ring = sqp->ledger.raw,
+			.blocks = sqp->sq.slots,
+			.producer = SHIFT_MLX5_ANCHOR_INDEX(word),
+			.qpn = sqp->qpn,
+		},
+		.packets = SHIFT_MLX5_ANCHOR_PACKETS(word),
+		.completed = found.success,
+		.last = found.last,
+		.flushed = !found.success && found.error && (fenced || found.begins),
+		.first_flushed = found.first_error,
+		.start_psn = sqp->sq_psn,
+		.mtu = sqp->mtu,
+	};
+}
+
+/* CQs that are registered stay so while this holds. */
+static bool rings_held(struct shift_qp *sqp)
+{
+	down_read(&sqp->sdev->ring_sem);
+	if (shift_cq_registered(sqp->scq) && shift_cq_registered(sqp->rcq))
+		return true;
+	up_read(&sqp->sdev->ring_sem);
+	return false;
+}
+
+static int look_back(struct shift_qp *sqp, bool fenced, struct shift_mlx5_view *view,
+		     struct shift_mlx5_rewind *rewind)
+{
+	look(sqp, fenced, view);
+	return shift_mlx5_rewind(view, &sqp->mlx5->wqe, rewind);
+}
+
+/* Do the CQs have @send and @recv entries for all that may be flushed? */
+static bool fits(const struct shift_qp *sqp, u32 send, u32 recv)
+{
+	u32 recvs = sqp->rq.npages ? sqp->asked_recv : 0;
+
+	if (sqp->scq == sqp->rcq)
+		return send >= (u64)sqp->asked_send + recvs;
+	return send >= sqp->asked_send && recv >= recvs;
+}
+
+/**
+ * shift_mlx5_movable - is what is outstanding of a kind that can be moved?
+ * @sqp: the QP, locked, on its own device.
+ *
+ * The ring may change under the eyes of this: what does not fit together is no reason.
+ * One whose last completion others' have replaced in the CQ cannot be told apart from
+ * what came after: it is not protected until it completes something, or breaks, as its
+ * first error tells.  Nor is one whose CQs are too small for a flush: it could be
+ * stopped, but not be asked.
+ *
+ * Return: 0, -EOPNOTSUPP, -EAGAIN.
+ */
+int shift_mlx5_movable(struct shift_qp *sqp)
+{
+	struct shift_mlx5_rewind rewind;
+	struct shift_mlx5_view view;
+	int tries, err = 0;
+
+	if (!rings_held(sqp))
+		return 0;
+	if (!fits(sqp, sqp->scq->ring.slots, sqp->rcq->ring.slots)) {
+		up_read(&sqp->sdev->ring_sem);
+		return -EOPNOTSUPP;
+	}
+	for (tries = 0; tries < 2; tries++) {
+		err = look_back(sqp, false, &view, &rewind);
+		if (err != -ENODATA || view.completed)
+			break;
+	}
+	up_read(&sqp->sdev->ring_sem);
+	if (err == -ENODATA && !view.completed)
+		return -EAGAIN;
+	return err == -EOPNOTSUPP ? err : 0;
+}
+
+/* Has all that was posted been completed?  What is not signaled is not known to be. */
+bool shift_mlx5_still(struct shift_qp *sqp)
+{
+	struct shift_mlx5_rewind rewind;
+	struct shift_mlx5_view view;
+	bool still;
+
+	if (!rings_held(sqp))
+		return false;
+	still = !look_back(sqp, false, &view, &rewind) && rewind.first == view.sq.producer;
+	up_read(&sqp->sdev->ring_sem);
+	return still;
+}
+
+/*
+ * Room in the CQs for all that ERR will flush; else neighbors would lose completions.
+ * The application may poll meanwhile.
+ */
+static bool room_to_flush(struct shift_qp *sqp)
+{
+	u64 end = shift_fence_deadline(FLUSH_US);
+
+	while (!fits(sqp, shift_mlx5_cq_room(sqp->scq), shift_mlx5_cq_room(sqp->rcq))) {
+		if (ktime_get_ns() > end)
+			return false;
+		usleep_range(100, 200);
+	}
+	return true;
+}
+
+/* Index behind the newest receive that has a completion of any kind. */
+static u16 recvs_ended(const struct shift_mlx5_found *found)
+{
+	if (found->error)
+		return found->last_error + 1;
+	return found->success ? found->last + 1 : 0;
+}
+
+/* All receives that were posted when it went to ERR are completed or flushed. */
+static bool wait_flushed(struct shift_qp *sqp, struct shift_mlx5_found *found)
+{
+	u64 end = shift_fence_deadline(FLUSH_US);
+	u16 posted;
+
+	if (!sqp->rq.npages)
+		return true;
+	posted = shift_mlx5_counter(&sqp->rq_word);
+	for (;;) {
+		shift_mlx5_cq_find(sqp->rcq, sqp->qpn, true, U32_MAX, found);
+		/* those that were posted since may be among them */
+		if ((u16)(recvs_ended(found) - posted) <= sqp->rq.slots)
+			return true;
+		if (ktime_get_ns() > end)
+			return false;
+		usleep_range(50, 100);
+	}
+}
+
+/*
+ * Stop it.  @recvs: the completions of its receives, all of them if @flushed.  Without ERR
+ * its responder cannot be asked: a device need not know of one in RESET.
+ *
+ * Return: 0; -EIO: not asked; -EBUSY: it does not stop.
+ */
+static int stop(struct shift_qp *sqp, struct ib_qp_attr *attr, bool errored,
+		struct shift_mlx5_found *recvs, bool *flushed)
+{
+	bool room = errored || room_to_flush(sqp);
+	int deaf = -EIO;
+
+	memset(recvs, 0, sizeof(*recvs));
+
+	/* flushes may be seen from here on */
+	set_bit(SHIFT_QP_FENCED, &sqp->flags);
+	if (room) {
+		if (!errored && shift_fence_stop(sqp, IB_QPS_ERR))
+			goto err_clear;
+		*flushed = wait_flushed(sqp, recvs);
+		deaf = shift_fence_query(sqp, attr) ? -EIO : 0;
+	}
+	if (shift_fence_stop(sqp, IB_QPS_RESET))
+		goto err_clear;
+	if (!room && sqp->rq.npages)
+		shift_mlx5_cq_find(sqp->rcq, sqp->qpn, true, U32_MAX, recvs);
+	return deaf;
+
+err_clear:
+	clear_bit(SHIFT_QP_FENCED, &sqp->flags);
+	return -EBUSY;
+}
+
+/* From here on the ring is a mailbox; ledger_lock. */
+static int fill_ledger(struct shift_qp *sqp, u16 first)
+{
+	struct shift_ledger *l = &sqp->ledger;
+	struct shift_wr wr;
+	int got, err = 0;
+
+	shift_ledger_start(l, 0);
+	sqp->mlx5->at[0] = first;
+	while (shift_ledger_count(l) < l->slots - 1) {
+		got = shift_mlx5_take(sqp, &wr);
+		if (!got)
+			break;
+		if (shift_replay_enter(sqp, got > 0 ? &wr : NULL))
+			err = -EOPNOTSUPP;
+	}
+	return err;
+}
+
+/*
+ * The receives that have no completion: they begin behind the last that was completed
+ * with success.  If the CQ has none of those (any more) the flushes tell, @flushed, if
+ * @whole is: all of them are there still.  Else they have to begin with the first that
+ * there ever was.
+ */
+static int first_recv(const struct shift_mlx5_found *found, bool flushed, bool whole,
+		      u16 *first)
+{
+	*first = found->success ? found->last + 1 : found->error ? found->first_error : 0;
+	if (found->success)
+		return 0;
+	return flushed && (whole || !*first) ? 0 : -ENODATA;
+}
+
+/* ledger_lock; @posted: counter when they were copied. */
+static int fill_recvs(struct shift_qp *sqp, u16 first, u16 posted)
+{
+	u16 count = posted - first;
+
+	if (count > sqp->rq.slots) {
+		shift_recv_start(sqp, posted, 0, sqp->rq.slots);
+		return -EINVAL;
+	}
+	shift_recv_start(sqp, first, count, sqp->rq.slots);
+	return 0;
+}
+
+/* An error of the application's own is the application's to see. */
+static bool own_error(struct shift_qp *sqp)
+{
+	u32 cause;
+
+	if (test_bit(SHIFT_QP_ERRORED, &sqp->flags))
+		return false;
+	cause = shift_provider_cause(sqp);
+	return cause != IB_WC_RETRY_EXC_ERR && cause != IB_WC_LOC_QP_OP_ERR;
+}
+
+/**
+ * shift_mlx5_fence - stop the default QP and rewind its send queue into the ledger
+ * @sqp: the QP, locked and not fenced yet.
+ * @errored: out: it was in ERR already.
+ *
+ * Return: as shift_fence().
+ */
+int shift_mlx5_fence(struct shift_qp *sqp, bool *errored)
+{
+	struct ib_qp_attr *attr = kzalloc(sizeof(*attr), GFP_NOIO);
+	struct shift_mlx5_rewind rewind;
+	struct shift_mlx5_found recvs;
+	struct shift_mlx5_view view;
+	int err, rewound, deaf, recv_err = 0;
+	u16 recv_first = 0, posted = 0;
+	bool flushed = false;
+
+	if (!attr)
+		return -ENOMEM;
+	*errored = shift_fence_query(sqp, attr) ? test_bit(SHIFT_QP_ERRORED, &sqp->flags) :
+						  attr->qp_state == IB_QPS_ERR;
+	if (*errored && own_error(sqp)) {
+		clear_bit(SHIFT_QP_GATED, &sqp->flags);
+		err = -ECANCELED;
+		goto out;
+	}
+	deaf = stop(sqp, attr, *errored, &recvs, &flushed);
+	if (deaf == -EBUSY) {
+		err = deaf;
+		goto out;
+	}
+	if (!deaf)
+		shift_fence_heard(sqp, 0, attr->rq_psn & SHIFT_PSN_MASK);
+
+	shift_word_write(&sqp->gate, SHIFT_QP_FLAG_KICK);
+	shift_fence_barrier();
+	rewound = look_back(sqp, !*errored && !deaf, &view, &rewind);
+	if (rewound == -EINVAL)
+		rewind.first = shift_mlx5_counter(&sqp->sq_word);
+	if (sqp->rq.npages) {
+		/* they are ours, or newer than a completion that the same CQ still has */
+		recv_err = first_recv(&recvs, flushed, !*errored ||
+				      (sqp->scq == sqp->rcq && view.completed), &recv_first);
+		posted = shift_mlx5_counter(&sqp->rq_word);
+		shift_recv_capture(sqp);
+	}
+
+	spin_lock_bh(&sqp->ledger_lock);
+	err = fill_ledger(sqp, rewind.first);
+	if (rewound)
+		err = rewound;
+	if (!err)
+		err = recv_err;
+	if (sqp->rq.npages) {
+		recv_err = fill_recvs(sqp, recv_first, posted);
+		if (!err)
+			err = recv_err;
+	}
+	sqp->sent = (struct shift_life) {
+		.epoch = sqp->armed[0].epoch, .psn = rewind.first_psn,
+	};
+	sqp->sent_any = shift_ledger_count(&sqp->ledger);
+	sqp->ledger_live = true;
+	spin_unlock_bh(&sqp->ledger_lock);
+	if (err)
+		pr_warn_ratelimited("%s qp %u: outstanding work could not be taken over (%d)\n",
+				    sqp->sdev->name, sqp->qpn, err);
+	else if (deaf)
+		err = -EIO;
+out:
+	kfree(attr);
+	return err;
+}
