@@ -11,8 +11,8 @@
  * No I/O and no libibverbs here: selftests/unit/test_side_ring.c runs this file
  * in user space.  All of it runs under the CQ's lock.
  */
-#ifndef RXE_SIDE_H
-#define RXE_SIDE_H
+#ifndef SHIFT_SIDE_H
+#define SHIFT_SIDE_H
 
 #include <stdatomic.h>
 #include <stdbool.h>
@@ -22,9 +22,9 @@
 #include <rdma/shift-abi.h>
 
 /* The part of struct shift_abi_wc that struct ib_uverbs_wc also has */
-#define RXE_SIDE_WC_SIZE	offsetof(struct shift_abi_wc, reserved2)
+#define SHIFT_SIDE_WC_SIZE	offsetof(struct shift_abi_wc, reserved2)
 
-struct rxe_side {
+struct shift_side {
 	struct shift_abi_side	*ring;		/* NULL: none */
 	uint32_t		mask;		/* entries - 1 */
 	uint32_t		batch_end;	/* == consumer: no batch */
@@ -32,37 +32,37 @@ struct rxe_side {
 	uint32_t		cq_seen;	/* CQ consumer after the last pick */
 };
 
-enum rxe_side_pick {
-	RXE_PICK_NONE,
-	RXE_PICK_CQ,
-	RXE_PICK_SIDE,
+enum shift_side_pick {
+	SHIFT_PICK_NONE,
+	SHIFT_PICK_CQ,
+	SHIFT_PICK_SIDE,
 };
 
-static inline uint32_t rxe_side_load(const uint32_t *word, memory_order order)
+static inline uint32_t shift_side_load(const uint32_t *word, memory_order order)
 {
 	return atomic_load_explicit((const _Atomic(uint32_t) *)word, order);
 }
 
-static inline void rxe_side_store(uint32_t *word, uint32_t val,
+static inline void shift_side_store(uint32_t *word, uint32_t val,
 				  memory_order order)
 {
 	atomic_store_explicit((_Atomic(uint32_t) *)word, val, order);
 }
 
-static inline bool rxe_side_pending(const struct rxe_side *side)
+static inline bool shift_side_pending(const struct shift_side *side)
 {
 	const struct shift_abi_side *ring = side->ring;
 
 	return ring &&
-	       rxe_side_load(&ring->producer, memory_order_acquire) !=
+	       shift_side_load(&ring->producer, memory_order_acquire) !=
 	       ring->consumer;
 }
 
 /*
- * rxe_side_attach - take over a freshly mapped side ring of len bytes
+ * shift_side_attach - take over a freshly mapped side ring of len bytes
  * Return: false if it is not what the ABI says, then nothing is attached.
  */
-static inline bool rxe_side_attach(struct rxe_side *side,
+static inline bool shift_side_attach(struct shift_side *side,
 				   struct shift_abi_side *ring, size_t len)
 {
 	uint32_t entries;
@@ -83,65 +83,87 @@ static inline bool rxe_side_attach(struct rxe_side *side,
 }
 
 /*
- * rxe_side_pick - which ring has the next completion
- * @cq_prod: the CQ ring's producer index, in shared memory
+ * shift_side_sight - did entries come? Then they are a batch from now on
+ *
+ * If so, shift_side_follow() with what lies in the CQ ring: looked up afterwards.
+ */
+static inline bool shift_side_sight(struct shift_side *side)
+{
+	struct shift_abi_side *ring = side->ring;
+
+	if (!ring || side->batch_end != ring->consumer)
+		return false;
+	side->batch_end = shift_side_load(&ring->producer, memory_order_acquire);
+	return side->batch_end != ring->consumer;
+}
+
+static inline void shift_side_follow(struct shift_side *side, uint32_t cq_cons,
+				     uint32_t cq_ahead)
+{
+	side->cq_ahead = cq_ahead;
+	side->cq_seen = cq_cons;
+}
+
+/*
+ * shift_side_next - which ring has the next completion
+ * @cq_empty: the CQ ring is
  * @cq_cons: index of the first completion in the CQ ring that was not shown
  * @cq_mask: the CQ ring's index mask
  *
  * The caller must consume what is picked before it asks again.  It may also
  * consume from the CQ ring without asking, if it asks at least once a lap.
  */
-static inline enum rxe_side_pick rxe_side_pick(struct rxe_side *side,
-					       const uint32_t *cq_prod,
-					       uint32_t cq_cons,
-					       uint32_t cq_mask)
+static inline enum shift_side_pick shift_side_next(struct shift_side *side,
+						   bool cq_empty,
+						   uint32_t cq_cons,
+						   uint32_t cq_mask)
 {
 	struct shift_abi_side *ring = side->ring;
-	uint32_t side_prod;
-	uint32_t prod;
 	uint32_t gone;
-
-	if (ring && side->batch_end == ring->consumer) {
-		side_prod = rxe_side_load(&ring->producer,
-					  memory_order_acquire);
-		if (side_prod != ring->consumer) {
-			/* not before the side producer was read */
-			prod = rxe_side_load(cq_prod, memory_order_acquire);
-			side->batch_end = side_prod;
-			side->cq_ahead = (prod - cq_cons) & cq_mask;
-			side->cq_seen = cq_cons;
-		}
-	}
 
 	gone = (cq_cons - side->cq_seen) & cq_mask;
 	side->cq_ahead -= gone < side->cq_ahead ? gone : side->cq_ahead;
 	side->cq_seen = cq_cons;
 
-	prod = rxe_side_load(cq_prod, memory_order_acquire);
-
 	if (!ring || side->batch_end == ring->consumer)
-		return prod == cq_cons ? RXE_PICK_NONE : RXE_PICK_CQ;
+		return cq_empty ? SHIFT_PICK_NONE : SHIFT_PICK_CQ;
 
-	if (!side->cq_ahead || prod == cq_cons) {
+	if (!side->cq_ahead || cq_empty) {
 		side->cq_ahead = 0;
-		return RXE_PICK_SIDE;
+		return SHIFT_PICK_SIDE;
 	}
 
 	side->cq_ahead--;
 	side->cq_seen = (cq_cons + 1) & cq_mask;
-	return RXE_PICK_CQ;
+	return SHIFT_PICK_CQ;
 }
 
-/* After RXE_PICK_SIDE; wc is a struct ib_uverbs_wc or a struct ibv_wc */
-static inline void rxe_side_take(struct rxe_side *side, void *wc)
+/* The same for a CQ ring that has a producer index, in shared memory */
+static inline enum shift_side_pick shift_side_pick(struct shift_side *side,
+						   const uint32_t *cq_prod,
+						   uint32_t cq_cons,
+						   uint32_t cq_mask)
+{
+	uint32_t prod;
+
+	if (shift_side_sight(side)) {
+		prod = shift_side_load(cq_prod, memory_order_acquire);
+		shift_side_follow(side, cq_cons, (prod - cq_cons) & cq_mask);
+	}
+	prod = shift_side_load(cq_prod, memory_order_acquire);
+	return shift_side_next(side, prod == cq_cons, cq_cons, cq_mask);
+}
+
+/* After SHIFT_PICK_SIDE; wc is a struct ib_uverbs_wc or a struct ibv_wc */
+static inline void shift_side_take(struct shift_side *side, void *wc)
 {
 	struct shift_abi_side *ring = side->ring;
 	uint32_t cons = ring->consumer;
 
-	memcpy(wc, &ring->wc[cons & side->mask], RXE_SIDE_WC_SIZE);
+	memcpy(wc, &ring->wc[cons & side->mask], SHIFT_SIDE_WC_SIZE);
 
 	/* complete reads from the side ring before moving the index */
-	rxe_side_store(&ring->consumer, cons + 1, memory_order_release);
+	shift_side_store(&ring->consumer, cons + 1, memory_order_release);
 }
 
 /*
@@ -149,16 +171,16 @@ static inline void rxe_side_take(struct rxe_side *side, void *wc)
  * producer before it sets the flag: an entry that came in between is seen
  * either by the second look or by the flag.
  */
-static inline void rxe_side_settle(struct rxe_side *side, uint32_t *flag)
+static inline void shift_side_settle(struct shift_side *side, uint32_t *flag)
 {
-	if (!rxe_side_load(flag, memory_order_relaxed) ||
-	    rxe_side_pending(side))
+	if (!shift_side_load(flag, memory_order_relaxed) ||
+	    shift_side_pending(side))
 		return;
 
-	rxe_side_store(flag, 0, memory_order_relaxed);
+	shift_side_store(flag, 0, memory_order_relaxed);
 	atomic_thread_fence(memory_order_seq_cst);
-	if (rxe_side_pending(side))
-		rxe_side_store(flag, SHIFT_CQ_FLAG_SIDE, memory_order_relaxed);
+	if (shift_side_pending(side))
+		shift_side_store(flag, SHIFT_CQ_FLAG_SIDE, memory_order_relaxed);
 }
 
-#endif /* RXE_SIDE_H */
+#endif /* SHIFT_SIDE_H */

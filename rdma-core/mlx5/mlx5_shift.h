@@ -1,0 +1,45 @@
+/* SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB */
+/*
+ * The provider's side of rdma/shift-abi.h.  In the fast paths only shift_flagged();
+ * all else is out of line in mlx5_shift.c and ../shift.
+ */
+#ifndef MLX5_SHIFT_H
+#define MLX5_SHIFT_H
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <infiniband/driver.h>
+#include <util/compiler.h>
+#include "mlx5dv.h"
+#include "../shift/shift.h"
+
+struct mlx5_cq;
+struct mlx5_qp;
+
+struct mlx5_shift_cq {
+	struct shift_cq		cq;
+	bool			off;		/* not to be registered */
+	bool			asked;		/* of the error that is being shown */
+	struct mlx5_cqe64	cqe;		/* a side entry, as the device would say it */
+};
+
+struct mlx5_shift_qp {
+	struct shift_object	obj;
+	bool			off;		/* not to be registered */
+	bool			stored;		/* to be found by its number */
+	uint32_t		create_flags;
+};
+
+void mlx5_shift_register_cq(struct mlx5_cq *cq);
+void mlx5_shift_unregister_cq(struct mlx5_cq *cq);
+void mlx5_shift_register_qp(struct mlx5_qp *qp);
+void mlx5_shift_unregister_qp(struct mlx5_qp *qp);
+void mlx5_shift_forget_qp(struct mlx5_qp *qp);
+void mlx5_shift_clean_cq(struct mlx5_cq *cq, uint32_t rsn);
+
+__shift_cold bool mlx5_shift_kick(struct mlx5_qp *qp);
+bool mlx5_shift_swallow(struct mlx5_cq *cq, const struct mlx5_cqe64 *cqe64,
+			enum ibv_wc_status status);
+__shift_cold bool mlx5_shift_take(struct mlx5_cq *cq);
+
+#endif /* MLX5_SHIFT_H */
