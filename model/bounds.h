@@ -2,7 +2,11 @@
 /* What a run may do: everything can be set by -D; README.md has the meaning. */
 
 #ifndef NP
+#ifdef LIVES
+#define NP 3		/* the application's, backup, home */
+#else
 #define NP 2		/* paths */
+#endif
 #endif
 #ifndef NA
 #define NA 1		/* operations of A */
@@ -13,6 +17,10 @@
 #ifndef PKTS
 #define PKTS 1		/* packets of an operation */
 #endif
+#ifndef KINDS
+#define KINDS WRITE, WRITE, WRITE	/* LIVES: what the operations of an end are */
+#endif
+#define OPS NA		/* LIVES: the most of them at one end */
 #ifndef FAULTS
 #define FAULTS 1	/* path failures, each for good or for a while */
 #endif
@@ -21,6 +29,12 @@
 #endif
 #ifndef DRAINS
 #define DRAINS 0	/* moves without a fault */
+#endif
+#ifndef MOVES
+#define MOVES 0		/* LIVES: an operator's moves */
+#endif
+#ifndef LEAD
+#define LEAD 0		/* epochs that B has asked with in vain before */
 #endif
 #ifndef LATE
 #define LATE 9		/* early deadlines; 9: any number */

@@ -31,15 +31,28 @@ def large(name, what, options, bits=0):
     return Run(name, what, options, large=True, bits=bits)
 
 
-def mutation(switch, what, options):
+def mutation(switch, what, options, name=None):
     """A rule taken out: an error must appear."""
-    return Run(switch, what, f"{options} {switch}", mutation=True)
+    return Run(name or switch, what, f"{options} {switch}", mutation=True)
+
+
+def lives(options, late=1):
+    """Bounds for QPs and a record of work that are the code's (lives.pml)."""
+    return f"LIVES {options} LATE={late}"
 
 
 HOMEWARD = "NA=1 FAULTS=1 ASKS=2 DRAINS=1 LATE=1"
 BOTH = "NA=1 NB=1 FAULTS=1 ASKS=2"
 PACKETS = "NA=1 PKTS=2 FAULTS=1 ASKS=2"
 APPERR = "NA=1 FAULTS=1 ASKS=2 BAD=0"
+ATOMICS = lives("NA=1 NB=1 FAULTS=0 MOVES=2 ASKS=2 KINDS=ATOMIC ONE_FAULT", late=0)
+SENDS = lives("NA=2 PKTS=2 FAULTS=1 ASKS=2 KINDS=SEND,SEND")
+UNFENCED = lives("NA=1 FAULTS=0 ASKS=3 UNKNOWN=1 SPURIOUS=2")
+LEADS = lives("NA=1 FAULTS=1 ASKS=9 LEAD=9 ONE_FAULT")
+RESTARTS = lives("NA=1 FAULTS=1 ASKS=3 RESTARTS=1")
+OWN = lives("NA=1 FAULTS=1 ASKS=3 BAD=0 SPURIOUS=1")
+RECEIVE = lives("NA=1 FAULTS=1 ASKS=3 BADR=0 KINDS=SEND")
+LATE_CQE = lives("NA=2 FAULTS=2 ASKS=3 GHOST=1")
 ALARMS = "NA=2 FAULTS=2 SPURIOUS=1 ASKS=16 LATE=1 ONE_FAULT"
 
 RUNS = [
@@ -80,6 +93,37 @@ RUNS = [
     config("one-path", "one path breaks: no error shown",
            "NA=1 NB=1 FAULTS=1 ASKS=9 LATE=1 DRAINS=1 ONE_FAULT"),
 
+    config("lives", "the code's record: one direction", lives("NA=2 FAULTS=1 ASKS=3")),
+    config("lives-both", "two directions", lives("NA=1 NB=1 FAULTS=1 ASKS=3")),
+    config("lives-packets", "operations of three packets",
+           lives("NA=2 PKTS=3 FAULTS=1 ASKS=2")),
+    config("lives-read", "a READ, executed writes behind it",
+           lives("NA=2 PKTS=2 FAULTS=1 ASKS=3 KINDS=READ,WRITE")),
+    config("lives-send", "receives written in part", SENDS),
+    config("lives-imm", "a resumed immediate consumes one receive",
+           lives("NA=2 PKTS=2 FAULTS=1 ASKS=2 KINDS=IMM,SEND")),
+    config("lives-atomic", "an atomic whose answer may be lost",
+           lives("NA=2 FAULTS=1 ASKS=3 KINDS=ATOMIC,WRITE")),
+    config("lives-moves", "moves settle: no answer of an atomic is lost", ATOMICS),
+    config("lives-move-fault", "a move meets a fault",
+           lives("NA=1 FAULTS=1 MOVES=1 ASKS=2")),
+    config("lives-move-loss", "a move is called off",
+           lives("NA=1 FAULTS=0 MOVES=1 ASKS=2 LOSS=1")),
+    config("lives-unfenced", "a QP cannot be stopped or asked", UNFENCED),
+    config("lives-loss", "the session loses a message", lives("NA=1 FAULTS=1 ASKS=3 LOSS=1")),
+    config("lives-reorder", "the session reorders and repeats",
+           lives("NA=1 FAULTS=1 ASKS=2 UNORDERED RESENDS=1", late=0)),
+    config("lives-ends", "the application ends its QP at any time",
+           lives("NA=1 FAULTS=1 ASKS=3 APPENDS=1")),
+    config("lives-own", "an operation is wrong in itself", OWN),
+    config("lives-receive", "a receive is wrong in itself", RECEIVE),
+    config("lives-restart", "a node restarts", RESTARTS),
+    config("lives-flap", "a short flap: no error shown",
+           lives("NA=1 NB=1 FAULTS=1 ASKS=6 BRIEF")),
+    config("lives-one-path", "one path breaks: no error shown",
+           lives("NA=1 NB=1 FAULTS=1 ASKS=9 ONE_FAULT")),
+    config("lives-lead", "the peer asked in vain before: no error shown", LEADS),
+
     large("both-late", "two directions, two operations", "NA=2 NB=1 FAULTS=1 ASKS=2"),
     large("failback-late", "going home, any deadline early", f"{BOTH} DRAINS=1"),
     large("alarms-late", "false alarms, any deadline early",
@@ -109,6 +153,19 @@ RUNS = [
     large("restart-home", "a node restarts, going home", f"{BOTH} RESTARTS=1 DRAINS=1 LATE=1"),
     large("all-in-one", "packets, an error of the application's, a sleeping provider",
           "NA=2 PKTS=2 FAULTS=1 ASKS=3 BAD=1 DRAINS=1 PROVIDER LATE=1"),
+    large("lives-second-fault", "the code's record: a second fault",
+          lives("NA=1 NB=1 FAULTS=2 ASKS=3")),
+    large("lives-read-fault", "a READ, executed writes behind it, a second fault",
+          lives("NA=2 PKTS=2 FAULTS=2 ASKS=3 KINDS=READ,WRITE")),
+    large("lives-late-cqe", "a completion of a QP that was reset, a second fault", LATE_CQE),
+    large("lives-one-path-move", "one path breaks, a move: no error shown",
+          lives("NA=1 NB=1 FAULTS=1 ASKS=9 ONE_FAULT MOVES=1")),
+    large("lives-loss-late", "the session loses a message, resends",
+          lives("NA=1 FAULTS=1 ASKS=3 LOSS=1 RESENDS=1", late=2)),
+    large("lives-own-fault", "an operation is wrong in itself, false alarms",
+          lives("NA=2 FAULTS=1 ASKS=3 BAD=1 SPURIOUS=1")),
+    large("lives-receive-both", "a receive is wrong in itself, two directions",
+          lives("NA=1 NB=1 FAULTS=1 ASKS=3 BADR=0 KINDS=SEND")),
     large("second-fault", "a second fault, any deadline early",
           "NA=2 NB=1 FAULTS=2 ASKS=3", bits=31),
     large("three-paths", "three paths", "NP=3 NA=1 FAULTS=2 ASKS=3", bits=31),
@@ -155,6 +212,30 @@ RUNS = [
     mutation("M_FAIL_NO_SCAN", "FAIL does not look for the application's error", APPERR),
     mutation("M_NO_COOKIE", "a restarted node answers for its earlier life",
              "NA=1 FAULTS=1 ASKS=2 RESTARTS=1 LATE=1"),
+    mutation("M_EMPTY_LIFE", "a life without execution hides the one before",
+             lives("NA=1 FAULTS=1 ASKS=3")),
+    mutation("M_ANY_LIFE", "PROGRESS of any life counts", lives("NA=1 FAULTS=1 ASKS=3")),
+    mutation("M_SPARE_TWICE", "a kernel's QP is connected twice", LATE_CQE),
+    mutation("M_RESUME_EARLY", "an operation is resumed one packet too early",
+             lives("NA=1 PKTS=3 FAULTS=1 ASKS=2")),
+    mutation("M_RESUME_LATE", "an operation is resumed one packet too late",
+             lives("NA=1 PKTS=3 FAULTS=1 ASKS=2")),
+    mutation("M_RESUME_SEND", "a SEND is resumed in its middle", SENDS),
+    mutation("M_RECV_LOST", "a receive written in part is not posted again", SENDS),
+    mutation("M_ANSWERS", "a READ that was executed is called complete",
+             lives("NA=2 PKTS=2 FAULTS=1 ASKS=3 KINDS=READ,WRITE")),
+    mutation("M_NO_SETTLE", "moves do not settle", ATOMICS),
+    mutation("M_SETTLE_ASKER", "only the end that asks settles", ATOMICS),
+    mutation("M_NO_RELEASE", "a move that is called off does not go on",
+             lives("NA=1 FAULTS=0 MOVES=1 ASKS=2 LOSS=1")),
+    mutation("W_UNKNOWN", "UNKNOWN is forgotten by the next fence", UNFENCED,
+             "lives-W_UNKNOWN"),
+    mutation("M_UNSTOPPED", "a QP that was not stopped goes on elsewhere",
+             lives("NA=1 FAULTS=1 ASKS=3 UNKNOWN=1")),
+    mutation("M_FAIL_STATUS", "FAIL does not look at the active QP's error", OWN),
+    mutation("M_ERROR_FORGOTTEN", "an error from before RUN is not looked at", RECEIVE),
+    mutation("M_UNPAIR_KEPT", "a restart ends the protection of an errored QP", RESTARTS),
+    mutation("M_NO_BUSY_EPOCH", "a NACK's epoch is not learned", LEADS),
 ]
 
 
@@ -162,8 +243,7 @@ def controls():
     """Each mutation's bounds with the rule in place: no error."""
     known = {tuple(run.options.split()) for run in RUNS}
     for run in [run for run in RUNS if run.mutation]:
-        options = run.options.split()
-        options.remove(run.name)
+        options = run.options.split()[:-1]
         if tuple(options) in known or any(word.startswith(("W_", "M_")) for word in options):
             continue
         known.add(tuple(options))

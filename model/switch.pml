@@ -43,17 +43,15 @@ bool gotdr[2];          /* the peer's DRAINED was seen, and receives agree */
 bool hpeer[2], hprov[2];	/* halves of HOME that were seen */
 bool failed[2];         /* errors were shown to the application */
 
+#if MOVES > 0
+byte moves = MOVES;
+#endif
+
 /* a message kept for a later state */
 byte kev[2] = NO_EVENT, ke[2], kt[2], kv[2];
 
-/* ledger of the direction whose requester is node d, in packets */
-byte hand[2];           /* ever handed to a NIC */
-byte kex[2];            /* known EXECUTED */
-byte rep[2];            /* reported as success: whole operations */
-byte execd[2];          /* truth: executed at the responder, in order */
-#define WHOLE(x)  (((x) / PKTS) * PKTS)
-
-#ifdef BAD
+#if defined(BAD) || defined(BADR)
+#define ERRORS
 bool genuine[2];        /* the application's own error CQE is in the CQ ... */
 bool pend[2];           /* ... and was not polled yet */
 #define PENDING(n) pend[n]
@@ -70,9 +68,6 @@ byte resends = RESENDS;
 byte restarts = RESTARTS;
 bool deaf[2];           /* a new life of the node: its cookies are not the old ones */
 bool news[2];           /* the session says that the peer has a new boot id */
-#define SAID(n) (deaf[n] -> 0 : execd[OTHER(n)])
-#else
-#define SAID(n) execd[OTHER(n)]
 #endif
 #ifdef PROVIDER
 bool asleep[2];         /* this provider is not called while the model runs */
@@ -89,63 +84,68 @@ bool homed[2];          /* the rings were rebased while it did */
 #define LOCKED(n) false
 #endif
 
-#ifdef UNKNOWN
-byte unknown = UNKNOWN;
-bool unk[2];
-#ifdef W_UNKNOWN
-#define STICKY(n) false
-#else
-#define STICKY(n) unk[n]
-#endif
-bool stuck[2*NP];       /* this responder could not be fenced: it goes on executing */
-#define EXECUTES(x) (live[x] || stuck[x])
-#define OWN_PROGRESS(n) (unk[n] -> EV_RX_UNKNOWN : EV_RX_PROGRESS)
-#else
-#define EXECUTES(x) live[x]
-#define OWN_PROGRESS(n) EV_RX_PROGRESS
-#endif
-#ifdef M_CACHED_PROGRESS
-byte cached[2] = 255;
-#endif
-
 /* one QP per node and path; counts in packets */
 #define QP(n,i) ((n)*NP+(i))
 bool live[2*NP];        /* able to send and to execute */
 byte gen[2*NP];         /* epoch it was armed for (stands for QPN and start PSN) */
 byte rexp[2*NP];        /* responder: executed on this QP (expected PSN) */
-byte sbase[2*NP];       /* requester: ledger index of PSN 0 */
 byte snum[2*NP];        /* requester: posted to this QP */
 byte ssent[2*NP];       /* requester: put on the wire (may arrive any time later) */
 byte sack[2*NP];        /* requester: acknowledged */
-#ifdef BAD
+#ifdef ERRORS
 bool nak[2*NP];         /* requester: a NAK for an operation of its own fault is under way */
 #endif
 
-#define NOPS(d)   ((d) == 0 -> NA*PKTS : NB*PKTS)
-#if NP == 2
-#define SESSION   (up[0] || up[1])
-#define OTHERUP(n) (up[1-p[n]])
-#else
-#define SESSION   (up[0] || up[1] || up[2])
-#define OTHERUP(n) ((p[n] != 0 && up[0]) || (p[n] != 1 && up[1]) || (p[n] != 2 && up[2]))
-#endif
 #define OTHER(n)  (1-(n))
-
-/* ---- guards ------------------------------------------------------------------------------ */
 
 #ifdef W_HEALTHY
 #define HEALTHY(n) (!err[n])
 #else
-#define HEALTHY(n) (!err[n] && !fenced[n])
+#define HEALTHY(n) (!err[n] && !fenced[n] && !BROKEN(n))
 #endif
 
-#ifdef W_NO_SAME_PATH
-#define AGAIN(n) (st[n] != RUN && up[p[n]] && !HEALTHY(n))
+/* A deadline may run out at any time; with LATE < 9 only LATE times early, then only when nothing else
+ * can happen. */
+#define DUE (late > 0 || timeout)
+
+/* ---- messages ---------------------------------------------------------------------------- */
+
+inline put(n, ev, epo, path, val) { assert(nfull(c[n])); c[n]!ev(epo, path, val) }
+
+inline send(n, ev, epo, path, val) {
+#ifdef UNORDERED
+	if      /* the mailbox holds one of a kind */
+	:: c[OTHER(n)]??[eval(ev), eval(epo), eval(path), eval(val)]
+	:: !(c[OTHER(n)]??[eval(ev), eval(epo), eval(path), eval(val)]) -> put(OTHER(n), ev, epo, path, val)
+	fi
 #else
-#define AGAIN(n) (up[p[n]] && !HEALTHY(n))     /* its own path, with fresh QPs */
+	put(OTHER(n), ev, epo, path, val)
 #endif
-#define USABLE(n) (asks > 0 && (OTHERUP(n) || AGAIN(n)))
-#define ASKABLE(n,t) (up[t] && ((t) != p[n] || (AGAIN(n) && (st[n] != RUN || !OTHERUP(n)))))
+}
+
+#ifdef LIVES
+#define TARGET(t) ((t) % 4)             /* of a message; PROGRESS has a QPN above it */
+#define MOVING(n) moving[n]
+#ifdef M_SETTLE_ASKER
+#define SETTLES(n) false
+#else
+#define SETTLES(n) true
+#endif
+#define SLEEPS(n) sleeping[n]
+#include "lives.pml"
+#else
+#define TARGET(t) (t)
+#define MOVING(n) false
+#define SETTLES(n) false
+#define SLEEPS(n) false
+#define BROKEN(n) false
+#define HEARS_RESTART(n) true
+#define show_own(n) skip
+#define release(n) skip
+#include "counts.pml"
+#endif
+
+/* ---- guards ------------------------------------------------------------------------------ */
 
 #define IS_MESSAGE(ev) ((ev) == EV_RX_REQ || (ev) == EV_RX_REQ_DRAIN || (ev) == EV_RX_ACK || \
 	(ev) == EV_RX_NACK || (ev) == EV_RX_PROGRESS || (ev) == EV_RX_UNKNOWN || \
@@ -174,33 +174,19 @@ bool nak[2*NP];         /* requester: a NAK for an operation of its own fault is
 #else
 #define BOTH(n,ev) ((ev) == EV_PROVIDER_HOME -> hpeer[n] : hprov[n])
 #endif
-#define RECEIVED(n,v) ((v) == execd[OTHER(n)])      /* receives agree */
 
 #define GUARDS(n,ev,e,v) ( \
 	(HEALTHY(n) -> G_HEALTHY : 0) | \
 	(USABLE(n) -> G_USABLE : 0) | \
 	(IS_MESSAGE(ev) && JOINS(n,ev,e) -> G_JOINS : 0) | \
 	(IS_MESSAGE(ev) && CURRENT(n,e) -> G_CURRENT : 0) | \
-	(hand[n] == kex[n] -> G_IDLE : 0) | \
+	(IDLE(n) -> G_IDLE : 0) | \
 	(q[n] == 0 -> G_TO_DEFAULT : 0) | \
 	(BOTH(n,ev) -> G_HOME_BOTH : 0) | \
 	((ev) == EV_RX_NACK && (v) == 1 -> G_NACK_GONE : 0) | \
 	(gotdr[n] || ((ev) == EV_RX_DRAINED && RECEIVED(n,v)) -> G_PEER_DRAINED : 0))
 
 /* ---- actions ----------------------------------------------------------------------------- */
-
-inline put(n, ev, epo, path, val) { assert(nfull(c[n])); c[n]!ev(epo, path, val) }
-
-inline send(n, ev, epo, path, val) {
-#ifdef UNORDERED
-	if      /* the mailbox holds one of a kind */
-	:: c[OTHER(n)]??[eval(ev), eval(epo), eval(path), eval(val)]
-	:: !(c[OTHER(n)]??[eval(ev), eval(epo), eval(path), eval(val)]) -> put(OTHER(n), ev, epo, path, val)
-	fi
-#else
-	put(OTHER(n), ev, epo, path, val)
-#endif
-}
 
 inline new_epoch(n) {
 #ifdef W_EPOCH
@@ -216,136 +202,37 @@ inline new_epoch(n) {
 
 #define forget_drain(n) gotdr[n] = 0; hpeer[n] = 0; hprov[n] = 0
 
-#define reset_qp(n, i) live[QP(n,i)] = 0; snum[QP(n,i)] = 0; sack[QP(n,i)] = 0
-
-inline reset_qps(n) {
-	reset_qp(n, 0); reset_qp(n, 1)
-#if NP > 2
-	; reset_qp(n, 2)
-#endif
-}
-
-/* What is posted while the path is up is in flight from then on: it may arrive at any later time, or
- * never. What is posted while it is down is put on the wire when it comes back. */
-inline transmit(n, i) {
-	if
-	:: live[QP(n,i)] && up[i] -> ssent[QP(n,i)] = snum[QP(n,i)]
-	:: else
-	fi
-}
-
-inline arm(n, i, e) {
-#ifdef UNKNOWN
-	stuck[QP(n,i)] = 0;
-#endif
-#ifdef BAD
-	nak[QP(n,i)] = 0;
-#endif
-	live[QP(n,i)] = 1; gen[QP(n,i)] = e; rexp[QP(n,i)] = 0;
-	sbase[QP(n,i)] = 0; snum[QP(n,i)] = 0; ssent[QP(n,i)] = 0; sack[QP(n,i)] = 0
-}
-
 inline ask(n) {
-	if
-	:: ASKABLE(n, 0) -> q[n] = 0
-	:: ASKABLE(n, 1) -> q[n] = 1
-#if NP > 2
-	:: ASKABLE(n, 2) -> q[n] = 2
-#endif
-	fi;
+	choose(n);
 	asks--;
 	new_epoch(n);
 	forget_drain(n);
-	send(n, EV_RX_REQ, hi[n], q[n], 0)
+	if
+	:: MOVING(n) -> settle(n)
+	:: else
+	fi;
+	send(n, EV_RX_REQ, hi[n], q[n], MOVING(n))
 }
 
-/* the fence; what follows at once is FENCED, UNFENCED or the application's error */
 inline join(n) {
 	if
-	:: ev == EV_RX_REQ -> send(n, EV_RX_ACK, e, t, 0)
+	:: ev == EV_RX_REQ ->
+		if
+		:: v && SETTLES(n) -> settle(n)   /* with the consent the peer is fenced */
+		:: else
+		fi;
+		send(n, EV_RX_ACK, e, t, 0)
 	:: ev == EV_RX_PROGRESS || ev == EV_RX_UNKNOWN -> kev[n] = ev; ke[n] = e; kt[n] = t; kv[n] = v
 	:: else
 	fi;
 	if
 	:: IS_MESSAGE(ev) ->
-		ep[n] = e; hi[n] = e; q[n] = t
+		ep[n] = e; hi[n] = e; q[n] = TARGET(t)
 	:: else -> ep[n] = hi[n]               /* out of SUNK: both ends drained */
 	fi;
 	gate[n] = 1; fenced[n] = 1;
 	forget_drain(n);
-#ifdef UNKNOWN
-	x = live[QP(n,p[n])];
-#endif
-#if defined(M_QUERY_FIRST)
-	skip;
-#elif defined(W_FENCE_FROM)
-	reset_qp(n, p[n]);
-#elif defined(M_FENCE_ONE_SIDE)
-	if
-	:: n == 0 -> reset_qps(n)
-	:: else
-	fi;
-#else
-	reset_qps(n);
-#endif
-	follow = EV_FENCED;
-#ifdef UNKNOWN
-	if
-	:: STICKY(n) -> follow = EV_UNFENCED   /* until the next RUN */
-	:: !STICKY(n) -> unk[n] = 0
-	:: !STICKY(n) && unknown > 0 && x ->   /* the NIC cannot be asked: its QP may still execute */
-		unknown--;
-		unk[n] = 1;
-		stuck[QP(n,p[n])] = 1;
-		follow = EV_UNFENCED
-	fi;
-	x = 0;
-#endif
-#if defined(BAD) && !defined(M_FENCE_NO_SCAN)
-	if
-	:: pend[n] -> follow = EV_APP_ERROR; pend[n] = 0
-	:: else
-	fi
-#endif
-}
-
-inline progress(n) {
-#if defined(W_PROGRESS_FROM)
-	send(n, EV_RX_PROGRESS, ep[n], q[n], rexp[QP(n,p[n])])
-#elif defined(M_CACHED_PROGRESS)
-	if
-	:: cached[n] == 255 -> cached[n] = execd[OTHER(n)]
-	:: else
-	fi;
-	send(n, EV_RX_PROGRESS, ep[n], q[n], cached[n])
-#else
-	send(n, OWN_PROGRESS(n), ep[n], q[n], SAID(n))
-#endif
-}
-
-inline ready(n) {
-	if
-	:: ev == EV_RX_PROGRESS ->
-#if defined(W_PROGRESS_FROM)
-		x = sbase[QP(n,p[n])] + v;
-#elif defined(M_COMPLETE_SENT)
-		x = hand[n];
-#else
-		x = v;
-#endif
-		assert(x <= hand[n]);          /* (1) the peer executed what was never posted */
-		if
-		:: x > kex[n] -> kex[n] = x
-		:: else
-		fi;
-		x = 0
-	:: else
-	fi;
-#ifdef M_QUERY_FIRST
-	reset_qps(n);
-#endif
-	arm(n, q[n], ep[n]);
-	send(n, EV_RX_READY, ep[n], q[n], 0)
+	fence(n)
 }
 
 /* what the peer may not have got */
@@ -354,8 +241,8 @@ inline again(n) {
 	:: st[n] == AGREE -> progress(n)
 	:: st[n] == SYNC -> progress(n); send(n, EV_RX_READY, ep[n], q[n], 0)
 	:: st[n] == RUN -> send(n, EV_RX_READY, ep[n], p[n], 0)
-	:: st[n] == SUNK -> send(n, EV_RX_DRAINED, hi[n], q[n], hand[n])
-	:: st[n] == HOME -> send(n, EV_RX_DRAINED, hi[n], q[n], hand[n]);
+	:: st[n] == SUNK -> send(n, EV_RX_DRAINED, hi[n], q[n], POSTED(n))
+	:: st[n] == HOME -> send(n, EV_RX_DRAINED, hi[n], q[n], POSTED(n));
 		send(n, EV_RX_HOME_READY, ep[n], 0, 0)
 	:: else
 	fi
@@ -366,26 +253,12 @@ inline to_run(n) {
 #ifdef UNKNOWN
 	unk[n] = 0;
 #endif
-#ifdef BAD
+#ifdef ERRORS
 	assert(!genuine[n]);                  /* (8) */
 #endif
 	gate[n] = 0; err[n] = 0; fenced[n] = 0;
 	forget_drain(n);
-	assert(kex[n] <= execd[n]);           /* (1)(2) success only if executed */
-#ifdef M_COMPLETE_PARTLY
-	rep[n] = ((kex[n] + PKTS - 1) / PKTS) * PKTS;
-#else
-	assert(WHOLE(kex[n]) >= rep[n]);
-	rep[n] = WHOLE(kex[n]);               /* complete in order */
-#endif
-	assert(rep[n] <= execd[n]);           /* (2) */
-#ifdef M_RESUME_WHOLE
-	sbase[QP(n,q[n])] = WHOLE(kex[n]);
-#else
-	sbase[QP(n,q[n])] = kex[n];           /* post the rest, from the first packet that is missing */
-#endif
-	snum[QP(n,q[n])] = hand[n] - sbase[QP(n,q[n])];
-	transmit(n, q[n]);
+	open(n);
 	assert(!(st[OTHER(n)] == RUN && ep[OTHER(n)] == ep[n] && p[OTHER(n)] != p[n]))   /* (7) */
 }
 
@@ -393,7 +266,7 @@ inline fail(n) {
 #if defined(BRIEF) || defined(ONE_FAULT)
 	assert(false);                        /* (6) */
 #endif
-#ifdef BAD
+#ifdef ERRORS
 #ifndef M_FAIL_NO_SCAN
 	if
 	:: pend[n] -> pend[n] = 0; genuine[n] = 0      /* it is the first error to be shown */
@@ -402,18 +275,9 @@ inline fail(n) {
 #endif
 	assert(!genuine[n]);                  /* (8) */
 #endif
+	show_own(n);
 	end_qps(n);
 	send(n, EV_RX_GONE, hi[n], 0, 0)
-}
-
-inline end_qps(n) {
-#ifdef UNKNOWN
-	stuck[QP(n,0)] = 0; stuck[QP(n,1)] = 0;
-#endif
-#ifndef M_FAIL_NO_RESET
-	reset_qps(n);
-#endif
-	failed[n] = 1; gate[n] = 1
 }
 
 inline act_on(n) {
@@ -422,14 +286,14 @@ inline act_on(n) {
 	:: action == ACT_UNPROTECT ->
 		if
 		:: p[n] != 0 -> fail(n); next = FAIL   /* it has left its default NIC: nothing to go back to */
-		:: else -> gate[n] = 0; forget_drain(n); send(n, EV_RX_GONE, hi[n], 0, 0)
+		:: else -> gate[n] = 0; forget_drain(n); release(n); send(n, EV_RX_GONE, hi[n], 0, 0)
 		fi
 	:: action == ACT_ASK -> ask(n)
 	:: action == ACT_NACK ->
-		send(n, EV_RX_NACK, e, 0, ((st[n] == FAIL || st[n] == APP || st[n] == OFF) -> 1 : 0))
+		send(n, EV_RX_NACK, e, hi[n], ((st[n] == FAIL || st[n] == APP || st[n] == OFF) -> 1 : 0))
 	:: action == ACT_REACK -> again(n)
 	:: action == ACT_JOIN -> join(n)
-	:: action == ACT_UNGATE -> q[n] = p[n]; gate[n] = 0; forget_drain(n)
+	:: action == ACT_UNGATE -> q[n] = p[n]; gate[n] = 0; forget_drain(n); release(n)
 	:: action == ACT_PROGRESS -> progress(n)
 	:: action == ACT_READY -> ready(n)
 	:: action == ACT_REPLAY -> to_run(n)
@@ -446,7 +310,7 @@ inline act_on(n) {
 			send(n, EV_RX_REQ_DRAIN, hi[n], t, 0)
 		:: else -> hi[n] = e
 		fi
-	:: action == ACT_DRAINED -> send(n, EV_RX_DRAINED, hi[n], q[n], hand[n])
+	:: action == ACT_DRAINED -> send(n, EV_RX_DRAINED, hi[n], q[n], POSTED(n))
 	:: action == ACT_NOTE_DRAINED ->
 		if
 		:: RECEIVED(n, v) -> gotdr[n] = 1
@@ -456,7 +320,7 @@ inline act_on(n) {
 		reset_qps(n);
 		gate[n] = 1; fenced[n] = 1; gotdr[n] = 0; hprov[n] = 0;
 		ep[n] = hi[n];
-		arm(n, 0, ep[n]);
+		arm(n, 0, ep[n], 0);
 		send(n, EV_RX_HOME_READY, ep[n], 0, 0)
 	:: action == ACT_NOTE_HOME ->
 		if
@@ -467,7 +331,7 @@ inline act_on(n) {
 	:: action == ACT_FAIL -> fail(n)
 	:: action == ACT_APP ->
 		end_qps(n);
-#ifdef BAD
+#ifdef ERRORS
 		genuine[n] = 0; pend[n] = 0;
 #endif
 		send(n, EV_RX_GONE, hi[n], 0, 0)
@@ -477,9 +341,6 @@ inline act_on(n) {
 
 /* ---- one kernel -------------------------------------------------------------------------- */
 
-/* A deadline may run out at any time; with LATE < 9 only LATE times early, then only when nothing else
- * can happen. */
-#define DUE (late > 0 || timeout)
 #ifdef W_DEADLINE
 #define STALLED(n)   (!((st[n] == AGREE || st[n] == SYNC) && SESSION))
 #else
@@ -488,7 +349,7 @@ inline act_on(n) {
 #ifdef M_NO_DEADLINE
 #define EXPIRES(n) (((HAS_DEADLINE(st[n]) && st[n] != HOME) || (st[n] == RUN && err[n])) && STALLED(n))
 #else
-#define EXPIRES(n) ((HAS_DEADLINE(st[n]) || (st[n] == RUN && err[n])) && STALLED(n))
+#define EXPIRES(n) ((HAS_DEADLINE(st[n]) || (st[n] == RUN && err[n]) || SLEEPS(n)) && STALLED(n))
 #endif
 
 #ifdef UNORDERED
@@ -504,9 +365,9 @@ end:	do
 	:: atomic {
 		if
 		/* triggers */
-		:: (st[n] == RUN || st[n] == DRAIN || st[n] == SUNK) && USABLE(n) && (err[n] || !up[p[n]]) ->
+		:: (st[n] == RUN || st[n] == DRAIN || st[n] == SUNK) && USABLE(n) && (err[n] || !UP(p[n])) ->
 			ev = EV_FAULT
-		:: (st[n] == RUN || st[n] == DRAIN || st[n] == SUNK) && USABLE(n) && spurious > 0 && !err[n] && up[p[n]] ->
+		:: (st[n] == RUN || st[n] == DRAIN || st[n] == SUNK) && USABLE(n) && spurious > 0 && !err[n] && UP(p[n]) ->
 			spurious--; ev = EV_FAULT
 		:: drains > 0 && st[n] == RUN && p[n] != 0 && up[0] && HEALTHY(n) ->
 			drains--; ev = EV_MOVE; t = 0
@@ -514,8 +375,12 @@ end:	do
 		:: drains > 0 && st[n] == RUN && p[n] == 0 && up[1] && HEALTHY(n) ->
 			drains--; ev = EV_MOVE; t = 1
 #endif
+#if MOVES > 0
+		:: moves > 0 && st[n] == RUN && HEALTHY(n) && CAN_MOVE(n) ->
+			moves--; moving[n] = 1; ev = EV_FAULT
+#endif
 		/* local steps */
-		:: (st[n] == DRAIN && HEALTHY(n) && rep[n] == hand[n]) || (st[n] == SUNK && gotdr[n]) ->
+		:: (st[n] == DRAIN && HEALTHY(n) && DRAINED(n)) || (st[n] == SUNK && gotdr[n]) ->
 			ev = EV_LEDGER_EMPTY
 		:: st[n] == HOME && !hprov[n] && COMES(n) && !LOCKED(n) ->
 			ev = EV_PROVIDER_HOME
@@ -529,7 +394,7 @@ end:	do
 			:: else
 			fi
 		/* the application's end */
-#ifdef BAD
+#ifdef ERRORS
 		:: PENDING(n) ->
 			pend[n] = 0; ev = EV_APP_ERROR;
 			if
@@ -545,8 +410,25 @@ end:	do
 			:: else
 			fi
 #endif
+#if defined(ERRORS) && defined(LIVES)
+		/* an error that came while a switch was under way is left to the switch */
+		:: perr[n] ->
+			perr[n] = 0;
+			if
+			:: st[n] == RUN && p[n] != 0 -> fail(n); st[n] = FAIL
+			:: else
+			fi
+#endif
 #ifdef RESTARTS
-		:: news[n] && SESSION -> news[n] = 0; ev = EV_UNPAIRED
+		:: news[n] && SESSION ->
+			news[n] = 0;
+			if
+#ifdef M_UNPAIR_KEPT
+			:: st[n] == RUN && err[n] -> gate[n] = 0; st[n] = OFF
+#endif
+			:: HEARS_RESTART(n) -> ev = EV_UNPAIRED
+			:: else               /* its operations will find out */
+			fi
 #endif
 #ifdef RESENDS
 		:: resends > 0 && (st[n] == AGREE || st[n] == SYNC) -> resends--; again(n)
@@ -571,6 +453,18 @@ end:	do
 #if defined(RESTARTS) && !defined(M_NO_COOKIE)
 		if
 		:: deaf[n] -> ev = NO_EVENT    /* not for a QP of this life */
+		:: else
+		fi;
+#endif
+#ifdef LIVES
+		if
+		:: ev == EV_RX_GONE && p[n] != 0 -> lost[n] = 1; ev = NO_EVENT
+		:: else
+		fi;
+#endif
+#ifndef M_NO_BUSY_EPOCH
+		if      /* the next ask is to be above what the peer has asked for in vain */
+		:: ev == EV_RX_NACK && e == hi[n] -> x = t
 		:: else
 		fi;
 #endif
@@ -610,6 +504,12 @@ end:	do
 			st[n] = next
 		:: else -> break
 		od;
+#ifndef M_NO_BUSY_EPOCH
+		if
+		:: x > hi[n] -> hi[n] = x
+		:: else
+		fi;
+#endif
 		action = 0; next = 0; e = 0; t = 0; v = 0; x = 0; g = 0 }
 	od
 }
