@@ -13,6 +13,7 @@
 
 #include "config.h"
 #include "log.h"
+#include "names.h"
 
 #define DEFAULT_PREFIX	"/shift/v1"
 #define PREFIX_LEN_MAX	128
@@ -131,8 +132,15 @@ static int pair_key(struct parser *p, const char *key, char *value)
 			return fail(p, "'default' is given twice; each pair has a [pair] of its own");
 		return set_dev(p, pair->dev, value);
 	}
+	if (!strcmp(key, "policy")) {
+		pair->policy = shift_name_find(&shift_policy_names, value);
+		if (pair->policy < 0)
+			return fail(p, "'policy' is strict or paper, not '%s'",
+				    value);
+		return 0;
+	}
 	if (strcmp(key, "backup"))
-		return fail(p, "unknown key '%s' in [pair] (known: default, backup)",
+		return fail(p, "unknown key '%s' in [pair] (known: default, backup, policy)",
 			    key);
 	if (pair->n_backups)
 		return fail(p, "'backup' is given twice; several backups are separated by commas");

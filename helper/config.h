@@ -16,6 +16,7 @@ struct shift_config_pair {
 	char dev[SHIFT_DEV_MAX];
 	unsigned int n_backups;
 	char backups[SHIFT_BACKUPS_MAX][SHIFT_DEV_MAX];
+	int policy;			/* enum shift_policy */
 };
 
 struct shift_config {

@@ -31,6 +31,7 @@ static const struct {
 	  &shift_port_state_names },
 	{ SHIFT_A_PROTECTED_QPS, "protected_qps", U32 },
 	{ SHIFT_A_DRAINED, "drained", FLAG },
+	{ SHIFT_A_POLICY,	"policy",	ENUM, &shift_policy_names },
 	{ SHIFT_A_TRACKED_QPS,	"tracked_qps",	U32 },
 	{ SHIFT_A_LINK_ID,	"link",		U32 },
 	{ SHIFT_A_LOCAL_GID,	"local_gid",	GID },

@@ -7,6 +7,7 @@
 
 #include "ctl.h"
 #include "gid.h"
+#include "names.h"
 
 static int check_dev(const char *name)
 {
@@ -16,15 +17,34 @@ static int check_dev(const char *name)
 			 name);
 }
 
+/* "--policy WORD", if that is what is left. */
+static int take_policy(int argc, char **argv, enum shift_policy *policy)
+{
+	int value;
+
+	*policy = SHIFT_POLICY_STRICT;
+	if (!argc)
+		return CTL_OK;
+	if (strcmp(argv[0], "--policy"))
+		return ctl_usage("'%s': expected --policy", argv[0]);
+	value = argc > 1 ? shift_name_find(&shift_policy_names, argv[1]) : -1;
+	if (value < 0)
+		return ctl_usage("--policy is strict or paper");
+	*policy = value;
+	return CTL_OK;
+}
+
 static int pair_add(struct ctl *ctl, int argc, char **argv)
 {
 	char list[SHIFT_BACKUPS_MAX * SHIFT_DEV_MAX];
+	enum shift_policy policy;
 	char *one, *next = list;
 	char what[256];
 	int ret, n = 0;
 
-	(void)argc;
 	ret = check_dev(argv[0]);
+	if (!ret)
+		ret = take_policy(argc - 2, argv + 2, &policy);
 	if (ret)
 		return ret;
 	/* All names are looked at before the first is sent. */
@@ -45,9 +65,28 @@ static int pair_add(struct ctl *ctl, int argc, char **argv)
 	for (one = list; n; n--, one += strlen(one) + 1) {
 		snprintf(what, sizeof(what), "pair add %.63s %.63s",
 			 argv[0], one);
-		if (shift_nl_pair_add(ctl->nl, argv[0], one))
+		if (shift_nl_pair_add(ctl->nl, argv[0], one, policy))
 			return ctl_refused(ctl, what);
 	}
+	return CTL_OK;
+}
+
+static int pair_set(struct ctl *ctl, int argc, char **argv)
+{
+	enum shift_policy policy;
+	char what[128];
+	int ret;
+
+	ret = check_dev(argv[0]);
+	if (!ret)
+		ret = take_policy(argc - 1, argv + 1, &policy);
+	if (!ret)
+		ret = ctl_connect(ctl);
+	if (ret)
+		return ret;
+	snprintf(what, sizeof(what), "pair set %.63s", argv[0]);
+	if (shift_nl_pair_set(ctl->nl, argv[0], policy))
+		return ctl_refused(ctl, what);
 	return CTL_OK;
 }
 
@@ -102,6 +141,7 @@ static int pair_show(struct ctl *ctl, int argc, char **argv)
 	static const struct ctl_column columns[] = {
 		{ "dev", "DEV" }, { "port_state", "PORT" },
 		{ "backup", "BACKUP" }, { "backup_port_state", "PORT" },
+		{ "policy", "POLICY" },
 		{ "tracked_qps", "QPS" }, { "protected_qps", "PROTECTED" }, {}
 	};
 	struct json_object *all, *rows, *row;
@@ -132,7 +172,8 @@ static int pair_show(struct ctl *ctl, int argc, char **argv)
 
 static const struct ctl_cmd cmds[] = {
 	{ "show", pair_show, 0, 1, "[DEV]" },
-	{ "add", pair_add, 2, 2, "DEV BACKUP[,BACKUP...]" },
+	{ "add", pair_add, 2, 4, "DEV BACKUP[,BACKUP...] [--policy strict|paper]" },
+	{ "set", pair_set, 3, 3, "DEV --policy strict|paper" },
 	{ "del", pair_del, 1, 1, "DEV" },
 	{ "drain", pair_drain, 1, 1, "DEV" },
 	{ "undrain", pair_undrain, 1, 1, "DEV" },

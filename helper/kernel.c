@@ -14,6 +14,7 @@
 #include "failback_run.h"
 #include "kernel.h"
 #include "log.h"
+#include "names.h"
 #include "netlink.h"
 
 /* How soon what is missing is tried again. */
@@ -31,6 +32,7 @@ struct known_peer {
 
 struct pair {
 	char dev[SHIFT_DEV_MAX], backup[SHIFT_DEV_MAX];
+	int policy;
 };
 
 struct shift_kernel {
@@ -91,7 +93,7 @@ static void on_node(int cmd, struct nlmsghdr *nlh, struct nlattr **tb,
 }
 
 static void add_pair(struct shift_kernel *k, const char *dev,
-		     const char *backup)
+		     const char *backup, int policy)
 {
 	struct pair *grown = reallocarray(k->pairs, k->n_pairs + 1,
 					  sizeof(*grown));
@@ -101,6 +103,7 @@ static void add_pair(struct shift_kernel *k, const char *dev,
 	k->pairs = grown;
 	snprintf(grown[k->n_pairs].dev, SHIFT_DEV_MAX, "%s", dev);
 	snprintf(grown[k->n_pairs].backup, SHIFT_DEV_MAX, "%s", backup);
+	grown[k->n_pairs].policy = policy;
 	k->n_pairs++;
 }
 
@@ -109,9 +112,10 @@ static void on_pair(int cmd, struct nlmsghdr *nlh, struct nlattr **tb,
 {
 	(void)cmd;
 	(void)nlh;
-	if (tb[SHIFT_A_DEV] && tb[SHIFT_A_BACKUP_DEV])
+	if (tb[SHIFT_A_DEV] && tb[SHIFT_A_BACKUP_DEV] && tb[SHIFT_A_POLICY])
 		add_pair(arg, nla_get_string(tb[SHIFT_A_DEV]),
-			 nla_get_string(tb[SHIFT_A_BACKUP_DEV]));
+			 nla_get_string(tb[SHIFT_A_BACKUP_DEV]),
+			 (int)nla_get_u32(tb[SHIFT_A_POLICY]));
 }
 
 static void on_peer(int cmd, struct nlmsghdr *nlh, struct nlattr **tb,
@@ -195,12 +199,24 @@ static int do_node_set(struct shift_kernel *k, const char *node)
 }
 
 static int do_pair_add(struct shift_kernel *k, const char *dev,
-		       const char *backup)
+		       const char *backup, int policy)
 {
 	if (!k->dry_run)
-		return shift_nl_pair_add(k->nl, dev, backup);
+		return shift_nl_pair_add(k->nl, dev, backup, policy);
 	printf("pair add %s %s\n", dev, backup);
-	add_pair(k, dev, backup);
+	add_pair(k, dev, backup, policy);
+	return 0;
+}
+
+static int do_pair_set(struct shift_kernel *k, struct pair *pair, int policy)
+{
+	char num[16];
+
+	if (!k->dry_run)
+		return shift_nl_pair_set(k->nl, pair->dev, policy);
+	printf("pair set %s --policy %s\n", pair->dev,
+	       shift_name_of(&shift_policy_names, policy, num));
+	pair->policy = policy;
 	return 0;
 }
 
@@ -230,16 +246,16 @@ static const char *why(const struct shift_kernel *k)
 	return k->dry_run ? "out of memory" : shift_nl_error(k->nl);
 }
 
-static bool has_pair(const struct shift_kernel *k, const char *dev,
-		     const char *backup)
+static struct pair *find_pair(const struct shift_kernel *k, const char *dev,
+			      const char *backup)
 {
 	size_t i;
 
 	for (i = 0; i < k->n_pairs; i++)
 		if (!strcmp(k->pairs[i].dev, dev) &&
 		    !strcmp(k->pairs[i].backup, backup))
-			return true;
-	return false;
+			return &k->pairs[i];
+	return NULL;
 }
 
 /*
@@ -251,7 +267,7 @@ static unsigned int sync_pairs(struct shift_kernel *k,
 			       uint64_t *again)
 {
 	unsigned int i, j, missing = 0;
-	char what[192];
+	char what[192], num[16];
 	int ret;
 
 	for (i = 0; i < config->n_pairs; i++) {
@@ -259,14 +275,21 @@ static unsigned int sync_pairs(struct shift_kernel *k,
 
 		for (j = 0; j < pair->n_backups; j++) {
 			uint32_t *told = &k->pair_error[i][j];
+			struct pair *have;
 
-			if (has_pair(k, pair->dev, pair->backups[j])) {
+			have = find_pair(k, pair->dev, pair->backups[j]);
+			if (have && have->policy == pair->policy) {
 				*told = 0;
 				continue;
 			}
 			snprintf(what, sizeof(what), "pair %s %s", pair->dev,
 				 pair->backups[j]);
-			ret = do_pair_add(k, pair->dev, pair->backups[j]);
+			if (have)
+				ret = do_pair_set(k, have, pair->policy);
+			else
+				ret = do_pair_add(k, pair->dev,
+						  pair->backups[j],
+						  pair->policy);
 			if (ret) {
 				tell_once(told, what, why(k));
 				missing++;
@@ -275,8 +298,10 @@ static unsigned int sync_pairs(struct shift_kernel *k,
 				/* The order of backups is one of preference. */
 				break;
 			}
-			log_info("pair: %s stands in for %s", pair->backups[j],
-				 pair->dev);
+			log_info("pair: %s stands in for %s, policy %s",
+				 pair->backups[j], pair->dev,
+				 shift_name_of(&shift_policy_names,
+					       pair->policy, num));
 			*told = 0;
 		}
 	}

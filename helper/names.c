@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
 #include <stdio.h>
+#include <string.h>
 #include <linux/shift.h>
 
 #include "names.h"
@@ -58,6 +59,7 @@ static const char * const cause[] = {
 	[SHIFT_CAUSE_PEER]	= "peer",
 	[SHIFT_CAUSE_HEARTBEAT]	= "heartbeat",
 	[SHIFT_CAUSE_OPERATOR]	= "operator",
+	[SHIFT_CAUSE_SRQ]	= "srq",
 };
 NAMES(cause);
 
@@ -78,6 +80,23 @@ static const char * const port_state[] = {
 	"unknown", "down", "init", "armed", "active", "active-defer",
 };
 NAMES(port_state);
+
+static const char * const policy[] = {
+	[SHIFT_POLICY_STRICT]	= "strict",
+	[SHIFT_POLICY_PAPER]	= "paper",
+};
+NAMES(policy);
+
+/* The value that @word names, or -1. */
+int shift_name_find(const struct shift_names *names, const char *word)
+{
+	unsigned int i;
+
+	for (i = 0; i < names->n; i++)
+		if (names->name[i] && !strcmp(names->name[i], word))
+			return (int)i;
+	return -1;
+}
 
 /* A value this program does not know yet is shown as its number. */
 const char *shift_name_of(const struct shift_names *names, unsigned int value,

@@ -14,8 +14,10 @@ extern const struct shift_names shift_reason_names;
 extern const struct shift_names shift_cause_names;
 extern const struct shift_names shift_qp_event_names;
 extern const struct shift_names shift_port_state_names;
+extern const struct shift_names shift_policy_names;
 
 const char *shift_name_of(const struct shift_names *names, unsigned int value,
 			  char buf[16]);
+int shift_name_find(const struct shift_names *names, const char *word);
 
 #endif /* SHIFT_NAMES_H */

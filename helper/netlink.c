@@ -39,7 +39,7 @@ struct shift_nl {
 	int status;		/* 1: waiting, 0 or -errno: done */
 };
 
-static struct nla_policy policy[SHIFT_A_MAX + 1] = {
+static struct nla_policy attr_policy[SHIFT_A_MAX + 1] = {
 	[SHIFT_A_NODE]		= { .type = NLA_STRING },
 	[SHIFT_A_BOOT_ID]	= { .type = NLA_UNSPEC, .minlen = 16 },
 	[SHIFT_A_ABI_VERSION]	= { .type = NLA_U32 },
@@ -203,7 +203,7 @@ static int on_valid(struct nl_msg *msg, void *arg)
 	struct shift_nl *nl = arg;
 
 	if (nlh->nlmsg_type != nl->family ||
-	    genlmsg_parse(nlh, 0, tb, SHIFT_A_MAX, policy))
+	    genlmsg_parse(nlh, 0, tb, SHIFT_A_MAX, attr_policy))
 		return NL_SKIP;
 	if (nl->fn)
 		nl->fn(genlmsg_hdr(nlh)->cmd, nlh, tb, nl->arg);
@@ -375,33 +375,51 @@ int shift_nl_get(struct shift_nl *nl, int cmd, int dump, shift_nl_fn fn,
 	return request(nl, msg, fn, arg);
 }
 
-static int do_strings(struct shift_nl *nl, int cmd, int attr1, const char *val1,
-		      int attr2, const char *val2)
+static int do_string(struct shift_nl *nl, int cmd, int attr, const char *val)
 {
 	struct nl_msg *msg = make_msg(nl, cmd, 0, 4096);
 
 	if (!msg)
 		return no_memory(nl, NULL);
-	if (nla_put_string(msg, attr1, val1) ||
-	    (val2 && nla_put_string(msg, attr2, val2)))
+	if (nla_put_string(msg, attr, val))
 		return no_memory(nl, msg);
 	return request(nl, msg, NULL, NULL);
 }
 
 int shift_nl_node_set(struct shift_nl *nl, const char *node)
 {
-	return do_strings(nl, SHIFT_CMD_NODE_SET, SHIFT_A_NODE, node, 0, NULL);
+	return do_string(nl, SHIFT_CMD_NODE_SET, SHIFT_A_NODE, node);
 }
 
-int shift_nl_pair_add(struct shift_nl *nl, const char *dev, const char *backup)
+static int pair_put(struct shift_nl *nl, int cmd, const char *dev,
+		    const char *backup, enum shift_policy policy)
 {
-	return do_strings(nl, SHIFT_CMD_PAIR_ADD, SHIFT_A_DEV, dev,
-			  SHIFT_A_BACKUP_DEV, backup);
+	struct nl_msg *msg = make_msg(nl, cmd, 0, 4096);
+
+	if (!msg)
+		return no_memory(nl, NULL);
+	if (nla_put_string(msg, SHIFT_A_DEV, dev) ||
+	    (backup && nla_put_string(msg, SHIFT_A_BACKUP_DEV, backup)) ||
+	    nla_put_u32(msg, SHIFT_A_POLICY, policy))
+		return no_memory(nl, msg);
+	return request(nl, msg, NULL, NULL);
+}
+
+int shift_nl_pair_add(struct shift_nl *nl, const char *dev, const char *backup,
+		      enum shift_policy policy)
+{
+	return pair_put(nl, SHIFT_CMD_PAIR_ADD, dev, backup, policy);
+}
+
+int shift_nl_pair_set(struct shift_nl *nl, const char *dev,
+		      enum shift_policy policy)
+{
+	return pair_put(nl, SHIFT_CMD_PAIR_SET, dev, NULL, policy);
 }
 
 int shift_nl_pair_del(struct shift_nl *nl, const char *dev)
 {
-	return do_strings(nl, SHIFT_CMD_PAIR_DEL, SHIFT_A_DEV, dev, 0, NULL);
+	return do_string(nl, SHIFT_CMD_PAIR_DEL, SHIFT_A_DEV, dev);
 }
 
 /* QPs of @dev, or the one of @qpn, to @path; @keep: and those to come */
@@ -433,7 +451,7 @@ int shift_nl_link_switch(struct shift_nl *nl, uint32_t id)
 
 int shift_nl_peer_del(struct shift_nl *nl, const char *node)
 {
-	return do_strings(nl, SHIFT_CMD_PEER_DEL, SHIFT_A_NODE, node, 0, NULL);
+	return do_string(nl, SHIFT_CMD_PEER_DEL, SHIFT_A_NODE, node);
 }
 
 static int put_nic(struct nl_msg *msg, const struct shift_nic *nic)

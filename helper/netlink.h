@@ -32,7 +32,10 @@ const char *shift_nl_error(const struct shift_nl *nl);
 int shift_nl_get(struct shift_nl *nl, int cmd, int dump, shift_nl_fn fn,
 		 void *arg);
 int shift_nl_node_set(struct shift_nl *nl, const char *node);
-int shift_nl_pair_add(struct shift_nl *nl, const char *dev, const char *backup);
+int shift_nl_pair_add(struct shift_nl *nl, const char *dev, const char *backup,
+		      enum shift_policy policy);
+int shift_nl_pair_set(struct shift_nl *nl, const char *dev,
+		      enum shift_policy policy);
 int shift_nl_pair_del(struct shift_nl *nl, const char *dev);
 int shift_nl_move(struct shift_nl *nl, const char *dev, uint32_t qpn,
 		  uint32_t path, bool keep);
