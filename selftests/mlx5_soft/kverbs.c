@@ -1,0 +1,123 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * Verbs for the kernel: queue pairs and completion queues of rxe's, passed through.
+ * Their rings are rxe's own, so that the engine has nothing to do with them.
+ */
+#include <linux/slab.h>
+#include "mlx5_soft.h"
+
+static void cq_lower_event(struct ib_cq *lower, void *context)
+{
+	struct mls_cq *cq = context;
+
+	if (cq->ibcq.comp_handler)
+		cq->ibcq.comp_handler(&cq->ibcq, cq->ibcq.cq_context);
+}
+
+int mls_kernel_create_cq(struct mls_cq *cq, const struct ib_cq_init_attr *attr)
+{
+	struct mls_dev *dev = to_mls_dev(cq->ibcq.device);
+	struct ib_cq_init_attr lower = { .cqe = attr->cqe };
+
+	cq->lower = ib_create_cq(dev->lower, cq_lower_event, NULL, cq, &lower);
+	if (IS_ERR(cq->lower))
+		return PTR_ERR(cq->lower);
+	cq->kernel = true;
+	cq->ibcq.cqe = cq->lower->cqe;
+	return 0;
+}
+
+int mls_poll_cq(struct ib_cq *ibcq, int num, struct ib_wc *wc)
+{
+	struct mls_cq *cq = to_mls_cq(ibcq);
+	int i, n;
+
+	if (!cq->kernel)
+		return -EINVAL;
+	n = ib_poll_cq(cq->lower, num, wc);
+	/* rxe's, and it may be gone already */
+	for (i = 0; i < n; i++)
+		wc[i].qp = NULL;
+	return n;
+}
+
+/* An application arms its queue in the doorbell record. */
+int mls_req_notify_cq(struct ib_cq *ibcq, enum ib_cq_notify_flags flags)
+{
+	struct mls_cq *cq = to_mls_cq(ibcq);
+
+	return cq->kernel ? ib_req_notify_cq(cq->lower, flags) : 0;
+}
+
+static void qp_lower_event(struct ib_event *event, void *context)
+{
+	mls_qp_event(context, event->event);
+}
+
+int mls_kernel_create_qp(struct mls_qp *qp, struct ib_qp_init_attr *attr)
+{
+	struct ib_qp_init_attr lower = {
+		.event_handler = qp_lower_event,
+		.qp_context = qp,
+		.cap = attr->cap,
+		.sq_sig_type = attr->sq_sig_type,
+		.qp_type = attr->qp_type,
+	};
+	struct mls_cq *send, *recv;
+
+	if (attr->qp_type != IB_QPT_RC || attr->create_flags || attr->srq ||
+	    !attr->send_cq || !attr->recv_cq)
+		return -EOPNOTSUPP;
+	send = to_mls_cq(attr->send_cq);
+	recv = to_mls_cq(attr->recv_cq);
+	if (!send->kernel || !recv->kernel)
+		return -EINVAL;
+	lower.send_cq = send->lower;
+	lower.recv_cq = recv->lower;
+	qp->lower = ib_create_qp(to_mls_pd(qp->ibqp.pd)->lower, &lower);
+	if (IS_ERR(qp->lower))
+		return PTR_ERR(qp->lower);
+	qp->kernel = true;
+	qp->state = IB_QPS_RESET;
+	qp->ibqp.qp_num = qp->lower->qp_num;
+	attr->cap = lower.cap;
+	qp->cap = lower.cap;
+	return 0;
+}
+
+/* Not for applications: rxe would take any key of its PD's. */
+int mls_post_send(struct ib_qp *ibqp, const struct ib_send_wr *wr,
+		  const struct ib_send_wr **bad)
+{
+	struct mls_qp *qp = to_mls_qp(ibqp);
+
+	if (!qp->kernel) {
+		*bad = wr;
+		return -EOPNOTSUPP;
+	}
+	return ib_post_send(qp->lower, wr, bad);
+}
+
+int mls_post_recv(struct ib_qp *ibqp, const struct ib_recv_wr *wr,
+		  const struct ib_recv_wr **bad)
+{
+	struct mls_qp *qp = to_mls_qp(ibqp);
+
+	if (!qp->kernel) {
+		*bad = wr;
+		return -EOPNOTSUPP;
+	}
+	return ib_post_recv(qp->lower, wr, bad);
+}
+
+/* The key for all memory that rxe has made for its PD. */
+struct ib_mr *mls_get_dma_mr(struct ib_pd *ibpd, int access)
+{
+	struct mls_mr *mr = kzalloc(sizeof(*mr), GFP_KERNEL);
+
+	if (!mr)
+		return ERR_PTR(-ENOMEM);
+	mr->ibmr.pd = ibpd;
+	mr->ibmr.lkey = to_mls_pd(ibpd)->lower->local_dma_lkey;
+	return &mr->ibmr;
+}
