@@ -24,7 +24,7 @@ static void full(void)
 	struct shift_config *c = parse(
 		"# comment\n; comment\n\n"
 		"[node]\nname = node-a.rack_1\n"
-		"[pair]\ndefault=rxe0\nbackup = rxe1, rxe2\n"
+		"[pair]\ndefault=rxe0\nbackup = rxe1, rxe2\npolicy = paper\n"
 		" [ pair ] \r\n default = rxe1 \r\n backup=rxe0\r\n"
 		"[etcd]\nendpoints=http://h1:1, https://[2001:db8::1]:2/\n"
 		"prefix=/a/b/\nlease_ttl=20\nhold=0\nwithdraw=yes\n"
@@ -46,6 +46,8 @@ static void full(void)
 	CHECK(c->pairs[0].n_backups == 2);
 	CHECK(!strcmp(c->pairs[0].backups[1], "rxe2"));
 	CHECK(!strcmp(c->pairs[1].backups[0], "rxe0"));
+	CHECK(c->pairs[0].policy == SHIFT_POLICY_PAPER);
+	CHECK(c->pairs[1].policy == SHIFT_POLICY_STRICT);
 	CHECK(c->n_endpoints == 2);
 	CHECK(!strcmp(c->endpoints[1], "https://[2001:db8::1]:2"));
 	CHECK(!strcmp(c->prefix, "/a/b"));

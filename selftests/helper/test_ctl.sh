@@ -53,6 +53,9 @@ usage() {
 		ctl 2 "no name of an RDMA device" pair add rxe0 a/b &&
 		ctl 2 "no name of an RDMA device" pair add rxe0 rxe1,,rxe2 &&
 		ctl 2 "more than 8" pair add a 1,2,3,4,5,6,7,8,9 &&
+		ctl 2 "expected --policy" pair add rxe0 rxe1 paper &&
+		ctl 2 "strict or paper" pair add rxe0 rxe1 --policy &&
+		ctl 2 "strict or paper" pair set rxe0 --policy lax &&
 		ctl 2 "no node name" node set "a b" &&
 		ctl 2 "no node name" peer del "$(printf 'a%.0s' {1..64})" &&
 		ctl 2 "expected dev, pid or qpn" qp show foo &&
@@ -75,6 +78,7 @@ peer_words() {
 no_module() {
 	local words
 	for words in "pair add rxe0 rxe1" "pair del rxe0" "pair show" \
+			"pair set rxe0 --policy paper" \
 			"peer show" "peer del b" "node set a" "node show" \
 			"node nics" "link" "qp" "stat" "monitor" "-j qp show" \
 			"peer set b nic 10.0.0.1 backup 10.0.0.2"; do

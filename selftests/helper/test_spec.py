@@ -55,7 +55,7 @@ def listed():
 
 ENUMS = (("link_state", "SHIFT_LINK_"), ("qp_state", "SHIFT_QP_"),
          ("reason", "SHIFT_REASON_"), ("cause", "SHIFT_CAUSE_"),
-         ("qp_event", "SHIFT_QP_EV_"))
+         ("qp_event", "SHIFT_QP_EV_"), ("policy", "SHIFT_POLICY_"))
 
 
 def pairs():

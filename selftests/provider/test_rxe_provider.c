@@ -2,19 +2,16 @@
 /*
  * The patched rxe provider against a make-believe /dev/shift.
  *
- * Runs on any machine with an rxe device and no rdma_shift module: this program
- * takes the place of open, ioctl and mmap for /dev/shift only, so that each
- * thing the provider should ask or obey can be provoked. The QP is connected to
- * itself.
+ * Runs on any machine with an rxe device and no rdma_shift module: fake_kernel.c
+ * stands in for that, so that each thing the provider should ask or obey can be
+ * provoked. The QP is connected to itself.
  *
- * cc -rdynamic -Iuapi -o test_rxe_provider selftests/provider/test_rxe_provider.c -libverbs
+ * cc -rdynamic -Iuapi -o test_rxe_provider \
+ *	selftests/provider/test_rxe_provider.c selftests/provider/fake_kernel.c -libverbs
  * LD_LIBRARY_PATH=<prefix>/lib ./test_rxe_provider rxe0
  */
 #define _GNU_SOURCE
-#include <dlfcn.h>
 #include <errno.h>
-#include <fcntl.h>
-#include <stdarg.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -22,174 +19,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 #include <infiniband/verbs.h>
-#include <rdma/shift-abi.h>
-
-#define SIDE_ENTRIES	8
-#define SIDE_LEN	4096
-#define SIDE_OFFSET	0x10000
-#define CQ_ID		77
-#define QP_ID		78
-
-/* The make-believe kernel */
-static struct {
-	int		fd;		/* of /dev/shift; 0: not open */
-	int		absent;
-	uint32_t	version;
-	int		opens, queries, waits, kicks, cqes;
-	int		cq_regs, cq_unregs, qp_regs, qp_unregs;
-	int		reg_cq_error;
-	uint32_t	verdict;
-	struct shift_abi_reg_cq	cq;
-	struct shift_abi_reg_qp	qp;
-	struct shift_abi_cqe	cqe;
-	struct shift_abi_side	*side;
-} kern = { .version = SHIFT_ABI_VERSION };
-
-static void kern_wait(void)
-{
-	kern.waits++;
-	/* the provider must not hold the queue's lock now */
-	if (*(volatile uint32_t *)(uintptr_t)kern.qp.sq_lock_addr != kern.qp.lock_free ||
-	    *(volatile uint32_t *)(uintptr_t)kern.qp.rq_lock_addr != kern.qp.lock_free)
-		kern.waits += 1000;
-	*(volatile uint32_t *)(uintptr_t)kern.qp.flag_addr = 0;
-}
-
-static int kern_ioctl(unsigned long cmd, void *arg)
-{
-	struct shift_abi_id *id = arg;
-
-	switch (cmd) {
-	case SHIFT_IOC_QUERY:
-		kern.queries++;
-		((struct shift_abi_query *)arg)->abi_version = kern.version;
-		return 0;
-	case SHIFT_IOC_REGISTER_CQ:
-		if (kern.reg_cq_error) {
-			errno = kern.reg_cq_error;
-			return -1;
-		}
-		kern.cq_regs++;
-		kern.cq = *(struct shift_abi_reg_cq *)arg;
-		((struct shift_abi_reg_cq *)arg)->id = CQ_ID;
-		((struct shift_abi_reg_cq *)arg)->side_len = SIDE_LEN;
-		((struct shift_abi_reg_cq *)arg)->side_offset = SIDE_OFFSET;
-		return 0;
-	case SHIFT_IOC_REGISTER_QP:
-		kern.qp_regs++;
-		kern.qp = *(struct shift_abi_reg_qp *)arg;
-		((struct shift_abi_reg_qp *)arg)->id = QP_ID;
-		return 0;
-	case SHIFT_IOC_UNREGISTER:
-		if (id->type == SHIFT_ABI_CQ && id->id == CQ_ID)
-			kern.cq_unregs++;
-		else if (id->type == SHIFT_ABI_QP && id->id == QP_ID)
-			kern.qp_unregs++;
-		else
-			abort();
-		return 0;
-	case SHIFT_IOC_WAIT:
-		if (id->type != SHIFT_ABI_QP || id->id != QP_ID)
-			abort();
-		kern_wait();
-		return 0;
-	case SHIFT_IOC_KICK:
-		if (id->type != SHIFT_ABI_QP || id->id != QP_ID)
-			abort();
-		kern.kicks++;
-		return 0;
-	case SHIFT_IOC_CQE:
-		kern.cqes++;
-		kern.cqe = *(struct shift_abi_cqe *)arg;
-		((struct shift_abi_cqe *)arg)->verdict = kern.verdict;
-		return 0;
-	}
-	errno = ENOTTY;
-	return -1;
-}
-
-int open(const char *path, int flags, ...)
-{
-	static int (*real)(const char *, int, ...);
-	mode_t mode = 0;
-	va_list ap;
-
-	va_start(ap, flags);
-	if (flags & (O_CREAT | O_TMPFILE))
-		mode = va_arg(ap, mode_t);
-	va_end(ap);
-	if (!real)
-		real = dlsym(RTLD_NEXT, "open");
-	if (strcmp(path, SHIFT_ABI_DEVICE))
-		return real(path, flags, mode);
-	kern.opens++;
-	if (kern.absent) {
-		errno = ENOENT;
-		return -1;
-	}
-	kern.fd = real("/dev/null", O_RDWR);
-	return kern.fd;
-}
-
-int ioctl(int fd, unsigned long cmd, ...)
-{
-	static int (*real)(int, unsigned long, ...);
-	va_list ap;
-	void *arg;
-
-	va_start(ap, cmd);
-	arg = va_arg(ap, void *);
-	va_end(ap);
-	if (!real)
-		real = dlsym(RTLD_NEXT, "ioctl");
-	if (kern.fd && fd == kern.fd)
-		return kern_ioctl(cmd, arg);
-	return real(fd, cmd, arg);
-}
-
-void *mmap(void *addr, size_t len, int prot, int flags, int fd, off_t off)
-{
-	static void *(*real)(void *, size_t, int, int, int, off_t);
-	struct shift_abi_side *old = kern.side;
-
-	if (!real)
-		real = dlsym(RTLD_NEXT, "mmap");
-	if (!kern.fd || fd != kern.fd)
-		return real(addr, len, prot, flags, fd, off);
-	if (len != SIDE_LEN || off != SIDE_OFFSET || !(flags & MAP_SHARED))
-		abort();
-	kern.side = real(NULL, len, PROT_READ | PROT_WRITE,
-			 MAP_SHARED | MAP_ANONYMOUS, -1, 0);
-	kern.side->entries = SIDE_ENTRIES;
-	kern.side->producer = UINT32_MAX - 2;
-	kern.side->consumer = UINT32_MAX - 2;
-	/* a CQ that is registered again keeps its side ring */
-	if (old && kern.cq_regs > 1)
-		memcpy(kern.side, old, SIDE_LEN);
-	return kern.side;
-}
-
-static void kern_complete(uint64_t wr_id, uint32_t len)
-{
-	struct shift_abi_wc *wc = &kern.side->wc[kern.side->producer % SIDE_ENTRIES];
-
-	memset(wc, 0, sizeof(*wc));
-	wc->wr_id = wr_id;
-	wc->opcode = IBV_WC_RDMA_WRITE;
-	wc->byte_len = len;
-	wc->qp_num = 0x123;
-	__atomic_store_n(&kern.side->producer, kern.side->producer + 1, __ATOMIC_RELEASE);
-}
-
-static void kern_raise(void)
-{
-	*(volatile uint32_t *)(uintptr_t)kern.cq.flag_addr = SHIFT_CQ_FLAG_SIDE;
-}
-
-static uint32_t cq_flag(void)
-{
-	return *(volatile uint32_t *)(uintptr_t)kern.cq.flag_addr;
-}
+#include "fake_kernel.h"
 
 /* The application */
 static struct ibv_context *ctx;
@@ -198,6 +28,7 @@ static struct ibv_mr *mr;
 static struct ibv_cq_ex *cq_ex;
 static struct ibv_cq *cq;
 static struct ibv_qp *qp;
+static struct ibv_srq *srq;
 static char buf[4096];
 
 static int test_nr, failures, test_failures;
@@ -261,7 +92,7 @@ static void setup(int ext)
 		.qp_type = IBV_QPT_RC, .sq_sig_all = 1,
 		.cap = { .max_send_wr = 32, .max_recv_wr = 32, .max_send_sge = 2, .max_recv_sge = 2 },
 		.comp_mask = IBV_QP_INIT_ATTR_PD | IBV_QP_INIT_ATTR_SEND_OPS_FLAGS,
-		.send_ops_flags = IBV_QP_EX_WITH_RDMA_WRITE,
+		.send_ops_flags = IBV_QP_EX_WITH_RDMA_WRITE | IBV_QP_EX_WITH_SEND,
 	};
 
 	if (ext) {
@@ -273,6 +104,7 @@ static void setup(int ext)
 	attr.pd = pd;
 	attr.send_cq = cq;
 	attr.recv_cq = cq;
+	attr.srq = srq;
 	qp = cq ? ibv_create_qp_ex(ctx, &attr) : NULL;
 	if (!qp || connect_qp()) {
 		printf("Bail out! cannot make a QP: %s\n", strerror(errno));
@@ -488,7 +320,7 @@ static void test_poll(struct ibv_device *dev)
 	CHECK(cq_flag());
 	post(4);
 	settle();
-	CHECK(ibv_poll_cq(cq, 8, wc) == 2 && wc[0].wr_id == 4 && wc[1].wr_id == 101);
+	CHECK(ibv_poll_cq(cq, 8, wc) == 2 && wc[0].wr_id == 101 && wc[1].wr_id == 4);
 	CHECK(!cq_flag());
 	CHECK(ibv_poll_cq(cq, 8, wc) == 0);
 	teardown();
@@ -558,8 +390,8 @@ static void test_poll_ex(struct ibv_device *dev)
 	ibv_end_poll(cq_ex);
 	post(3);
 	settle();
-	CHECK(!ibv_start_poll(cq_ex, &attr) && cq_ex->wr_id == 3);
-	CHECK(!ibv_next_poll(cq_ex) && cq_ex->wr_id == 102);
+	CHECK(!ibv_start_poll(cq_ex, &attr) && cq_ex->wr_id == 102);
+	CHECK(!ibv_next_poll(cq_ex) && cq_ex->wr_id == 3);
 	CHECK(ibv_next_poll(cq_ex) == ENOENT);
 	ibv_end_poll(cq_ex);
 	CHECK(!cq_flag());
@@ -611,6 +443,114 @@ static void test_resize(struct ibv_device *dev)
 	close_device();
 }
 
+static int post_srq(uint64_t wr_id)
+{
+	struct ibv_sge sge = { .addr = (uintptr_t)buf + 1024, .length = 64, .lkey = mr->lkey };
+	struct ibv_recv_wr *bad, wr = { .wr_id = wr_id, .sg_list = &sge, .num_sge = 1 };
+
+	return ibv_post_srq_recv(srq, &wr, &bad);
+}
+
+static void post_to_self(uint64_t wr_id)
+{
+	struct ibv_sge sge = { .addr = (uintptr_t)buf, .length = 64, .lkey = mr->lkey };
+	struct ibv_send_wr *bad, wr = {
+		.wr_id = wr_id, .sg_list = &sge, .num_sge = 1, .opcode = IBV_WR_SEND,
+	};
+
+	CHECK(!ibv_post_send(qp, &wr, &bad));
+	settle();
+}
+
+static struct shift_abi_srq_entry *entry(uint32_t tag)
+{
+	return (void *)((char *)kern.table + kern.srq.entry_offset +
+			(tag & SHIFT_TAG_INDEX) * SRQ_ENTRY_SIZE);
+}
+
+/* A message to itself: the completion of its receive */
+static struct ibv_wc received(void)
+{
+	struct ibv_wc wc[4], got = { 0 };
+	int i, n;
+
+	post_to_self(1);
+	n = ibv_poll_cq(cq, 4, wc);
+	CHECK(n == 2);
+	for (i = 0; i < n; i++) {
+		if (wc[i].opcode & IBV_WC_RECV)
+			got = wc[i];
+		else
+			CHECK(wc[i].wr_id == 1);
+	}
+	return got;
+}
+
+/* Receives have tags that nobody sees; away, the table is all there is */
+static void test_srq(struct ibv_device *dev)
+{
+	struct ibv_srq_init_attr attr = { .attr = { .max_wr = 16, .max_sge = 2 } };
+	uint32_t tag, again;
+	struct ibv_wc wc[4];
+	int i;
+
+	kern.srq_regs = kern.srq_unregs = kern.srq_kicks = 0;
+	open_device(dev);
+	srq = ibv_create_srq(pd, &attr);
+	CHECK(srq && kern.srq_regs == 1 && kern.srq.handle == srq->handle);
+	setup(0);
+	CHECK(!kern.qp.rq.addr);
+
+	CHECK(!post_srq(11));
+	tag = kern.table->order[0];
+	CHECK(kern.table->posted == 1 && entry(tag)->tag == tag && entry(tag)->seq == 0);
+	CHECK(entry(tag)->wr_id == 11 && entry(tag)->num_sge == 1 &&
+	      entry(tag)->sge[0].lkey == mr->lkey && entry(tag)->sge[0].length == 64);
+	CHECK(received().wr_id == 11 && !entry(tag)->tag);
+	CHECK(!post_srq(12));
+	again = kern.table->order[1];
+	CHECK(again != tag && entry(again)->tag == again && entry(again)->seq == 1);
+	CHECK(received().wr_id == 12 && !kern.srq_kicks);
+
+	/* away: what is posted is kicked, and not in the ring */
+	*(volatile uint32_t *)(uintptr_t)kern.srq.flag_addr = SHIFT_SRQ_FLAG_AWAY;
+	CHECK(!post_srq(13) && kern.srq_kicks == 1);
+	tag = kern.table->order[2];
+	CHECK(kern.table->posted == 3 && entry(tag)->wr_id == 13);
+	kern_complete((uint64_t)SRQ_KEY << 32 | tag, 5);
+	kern_raise();
+	CHECK(ibv_poll_cq(cq, 4, wc) == 1 && wc[0].wr_id == 13 && !entry(tag)->tag);
+	for (i = 0; i < SRQ_ENTRIES; i++)
+		CHECK(!post_srq(14));
+	CHECK(post_srq(15) == ENOMEM && !kern.srq_unregs);
+	for (i = 0; i < SRQ_ENTRIES; i++)
+		kern_complete((uint64_t)SRQ_KEY << 32 | kern.table->order[(3 + i) % 4], 5);
+	kern_raise();
+	CHECK(ibv_poll_cq(cq, 4, wc) == 4 && wc[3].wr_id == 14);
+
+	/* at home with a full table: as stock, and nothing is lost */
+	*(volatile uint32_t *)(uintptr_t)kern.srq.flag_addr = 0;
+	for (i = 0; i < SRQ_ENTRIES + 2; i++)
+		CHECK(!post_srq(20 + i));
+	CHECK(kern.srq_unregs == 1);
+	for (i = 0; i < SRQ_ENTRIES + 2; i++)
+		CHECK(received().wr_id == 20u + i);
+
+	/* what lies in the CQ when the SRQ goes */
+	teardown();
+	CHECK(!ibv_destroy_srq(srq));
+	srq = ibv_create_srq(pd, &attr);
+	setup(0);
+	CHECK(!post_srq(31));
+	post_to_self(1);
+	CHECK(!ibv_destroy_qp(qp));
+	CHECK(!ibv_destroy_srq(srq) && kern.srq_unregs == 2);
+	CHECK(ibv_poll_cq(cq, 4, wc) == 2 && (wc[0].wr_id == 31 || wc[1].wr_id == 31));
+	CHECK(!ibv_destroy_cq(cq));
+	srq = NULL;
+	close_device();
+}
+
 static void run(const char *name, void (*fn)(struct ibv_device *), struct ibv_device *dev)
 {
 	test_failures = 0;
@@ -634,7 +574,7 @@ int main(int argc, char **argv)
 		printf("1..0 # SKIP no such RDMA device\n");
 		return 4;
 	}
-	printf("1..10\n");
+	printf("1..11\n");
 	run("provider_no_module", test_absent, dev);
 	run("provider_other_abi", test_version, dev);
 	run("provider_refused", test_refused, dev);
@@ -645,5 +585,6 @@ int main(int argc, char **argv)
 	run("provider_swallow", test_swallow, dev);
 	run("provider_poll_ex", test_poll_ex, dev);
 	run("provider_resize", test_resize, dev);
+	run("provider_srq", test_srq, dev);
 	return !!failures;
 }

@@ -9,6 +9,7 @@
 #include <stddef.h>
 #include <stdint.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <linux/types.h>
 
@@ -28,6 +29,12 @@ typedef int64_t s64;
 #define fallthrough	__attribute__((__fallthrough__))
 #endif
 
+#ifndef __aligned
+#define __aligned(n)	__attribute__((__aligned__(n)))
+#endif
+
+#define barrier()	__asm__ __volatile__("" : : : "memory")
+
 #define ARRAY_SIZE(a)	(sizeof(a) / sizeof((a)[0]))
 #define BIT(n)		(1ul << (n))
 
@@ -43,6 +50,8 @@ typedef int64_t s64;
 	__typeof__(a) _a = (a);		\
 	__typeof__(b) _b = (b);		\
 	_a > _b ? _a : _b; })
+
+#define sort(base, num, size, cmp, swap)	qsort(base, num, size, cmp)
 
 #define cpu_to_be16(x)	((__be16)htobe16(x))
 #define cpu_to_be32(x)	((__be32)htobe32(x))

@@ -454,6 +454,19 @@ static void epochs(struct ktap *t)
 	}
 }
 
+static void a_refused_ask_learns_the_peers_epoch(struct ktap *t)
+{
+	EXPECT_EQ(t, shift_epoch_learn(4, 9), 9);
+	EXPECT_EQ(t, shift_epoch_learn(9, 4), 9);
+	EXPECT_EQ(t, shift_epoch_learn(9, 9), 9);
+	EXPECT_EQ(t, shift_epoch_learn(9, 0), 9);
+	EXPECT_EQ(t, shift_epoch_learn(0xfffffff0u, 0xfffffffeu), 0xfffffffeu);
+	/* not to the end of all epochs at once */
+	EXPECT_EQ(t, shift_epoch_learn(9, 0xffffffffu), 9);
+	EXPECT_EQ(t, shift_epoch_learn(9, 9 + (1u << 24)), 9 + (1u << 24));
+	EXPECT_EQ(t, shift_epoch_learn(9, 10 + (1u << 24)), 9);
+}
+
 static const struct ktap_case cases[] = {
 	KTAP_CASE(rows_are_sane),
 	KTAP_CASE(no_row_is_hidden),
@@ -464,6 +477,7 @@ static const struct ktap_case cases[] = {
 	KTAP_CASE(deadlines),
 	KTAP_CASE(names),
 	KTAP_CASE(epochs),
+	KTAP_CASE(a_refused_ask_learns_the_peers_epoch),
 };
 
 KTAP_SUITE(fsm, cases);

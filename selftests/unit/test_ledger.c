@@ -112,14 +112,12 @@ static void second_path(struct ktap *t)
 	shift_ledger_append(&l, 3, shift_ledger_kind(SHIFT_WR_SEND));		/* 6 */
 	shift_ledger_append(&l, 1, shift_ledger_kind(SHIFT_WR_ATOMIC_FETCH_AND_ADD));
 	EXPECT_EQ(t, shift_ledger_progress_sent(&l, 1), -ERANGE);	/* none was sent */
-	EXPECT_EQ(t, shift_ledger_sent_count(&l), 0);
 
 	/* the first path: READ and SEND executed, the WRITE up to its third packet */
 	EXPECT_EQ(t, shift_ledger_cut(&l), l.head);
 	EXPECT_EQ(t, shift_ledger_progress(&l, 4 + 2 + 2), 0);
 	EXPECT_EQ(t, shift_ledger_cut(&l), 5);		/* behind a READ */
 	post_all(1);
-	EXPECT_EQ(t, shift_ledger_sent_count(&l), 4);
 	EXPECT_EQ(t, shift_ledger_progress_sent(&l, 4 + 3 + 3 + 1 + 1), -ERANGE);
 
 	/* the READ again, one more packet of the WRITE */
@@ -138,7 +136,146 @@ static void second_path(struct ktap *t)
 	EXPECT_EQ(t, shift_ledger_at(&l, 6)->done, 0);
 	EXPECT_EQ(t, shift_ledger_progress_sent(&l, 3 + 1), -ENODATA);
 	EXPECT_EQ(t, shift_ledger_unfinished(&l), 7);
-	EXPECT_EQ(t, shift_ledger_sent_count(&l), 0);
+}
+
+#define FENCED	SHIFT_ENTRY_FENCED
+
+/* the next one to post; -1: none, or a fence holds it */
+static int next(void)
+{
+	u64 seq;
+
+	return shift_ledger_next(&l, &seq) ? (int)seq : -1;
+}
+
+/* a fence waits for the answers due to what is in front of it, and for nothing else */
+static void fences(struct ktap *t)
+{
+	const u8 read = shift_ledger_kind(SHIFT_WR_RDMA_READ);
+	const u8 atomic = shift_ledger_kind(SHIFT_WR_ATOMIC_CMP_AND_SWP);
+
+	/* no kind of operation has one by itself */
+	EXPECT(t, !((read | atomic | shift_ledger_kind(SHIFT_WR_SEND)) & FENCED));
+
+	/* WRITEs are not waited for, nor what is behind it, nor a fenced READ for itself */
+	fresh(12);
+	EXPECT(t, !shift_ledger_unanswered(&l, 12));
+	shift_ledger_append(&l, 2, 0);			/* 12 */
+	shift_ledger_append(&l, 2, read | FENCED);	/* 13 */
+	shift_ledger_append(&l, 2, read);		/* 14 */
+	EXPECT(t, !shift_ledger_unanswered(&l, 13));
+	EXPECT(t, shift_ledger_unanswered(&l, 14));
+	EXPECT(t, shift_ledger_unanswered(&l, 15));
+	EXPECT(t, shift_ledger_unanswered(&l, 99));	/* no such entry: all of them */
+	post_all(1);
+	EXPECT_EQ(t, l.post, l.head);
+
+	/* a READ in front, an atomic in front; an operation without a fence passes both */
+	fresh(14);
+	shift_ledger_append(&l, 4, read);		/* 14 */
+	shift_ledger_append(&l, 1, 0);			/* 15 */
+	shift_ledger_append(&l, 1, atomic);		/* 16 */
+	shift_ledger_append(&l, 3, FENCED);		/* 17 */
+	shift_ledger_append(&l, 1, 0);			/* 18: behind it, so it waits, too */
+	shift_ledger_append(&l, 4, read);		/* 19 */
+	post_all(1);
+	EXPECT_EQ(t, l.post, 17);
+	shift_ledger_sent(&l, 18, 1);			/* out of turn */
+	EXPECT_EQ(t, shift_ledger_at(&l, 18)->state, SHIFT_ENTRY_OUT);
+	EXPECT_EQ(t, shift_ledger_executed(&l, 15), 0);	/* no answer to anything */
+	EXPECT_EQ(t, next(), -1);
+	EXPECT_EQ(t, shift_ledger_executed(&l, 14), 0);
+	EXPECT_EQ(t, next(), -1);			/* the atomic's is due */
+	EXPECT_EQ(t, shift_ledger_executed(&l, 16), 0);
+	EXPECT_EQ(t, next(), 17);			/* at once, not when something is posted */
+	post_all(1);
+	EXPECT_EQ(t, l.post, l.head);			/* the READ behind it went with it */
+	EXPECT(t, !shift_ledger_unanswered(&l, 19));
+	EXPECT(t, shift_ledger_unanswered(&l, 20));
+
+	/* a switch: the READ is asked again, and is to be waited for again */
+	fresh(0);
+	shift_ledger_append(&l, 4, read);
+	shift_ledger_append(&l, 1, 0);
+	shift_ledger_append(&l, 1, read | FENCED);
+	post_all(1);
+	EXPECT_EQ(t, l.post, 2);
+	EXPECT_EQ(t, shift_ledger_progress_sent(&l, 5), 0);	/* executed: no answer yet */
+	EXPECT_EQ(t, next(), -1);
+	shift_ledger_rewind(&l);
+	EXPECT_EQ(t, next(), 0);
+	post_all(2);
+	EXPECT_EQ(t, l.post, 2);
+	EXPECT_EQ(t, shift_ledger_executed(&l, 0), 0);
+	EXPECT_EQ(t, next(), 2);
+	/* what was answered stays so, shown to the application or not */
+	post_all(2);
+	shift_ledger_rewind(&l);
+	EXPECT_EQ(t, next(), 2);
+	shift_ledger_append(&l, 1, FENCED);		/* 3 */
+	post_all(3);
+	EXPECT_EQ(t, l.post, 3);
+	EXPECT_EQ(t, shift_ledger_executed(&l, 2), 0);
+	EXPECT_EQ(t, next(), 3);
+
+	/* completed by the default CQ already: nothing is due */
+	fresh(3);
+	shift_ledger_append(&l, 4, read | SHIFT_ENTRY_SILENT);
+	shift_ledger_append(&l, 1, 0);
+	shift_ledger_append(&l, 1, FENCED);
+	EXPECT_EQ(t, shift_ledger_seen(&l, 1), 0);
+	EXPECT_EQ(t, next(), 5);
+
+	/* nor does what is not there yet count as answered */
+	fresh(7);
+	shift_ledger_append(&l, 1, 0);
+	EXPECT(t, !shift_ledger_unanswered(&l, 99));
+	shift_ledger_append(&l, 1, read);
+	EXPECT(t, shift_ledger_unanswered(&l, 9));
+
+	/* a ledger that starts anew knows nothing of the one before */
+	fresh(7);
+	shift_ledger_append(&l, 1, 0);
+	EXPECT(t, !shift_ledger_unanswered(&l, 8));
+	shift_ledger_start(&l, 2);
+	shift_ledger_append(&l, 1, read);
+	shift_ledger_append(&l, 1, FENCED);
+	post_all(1);
+	EXPECT_EQ(t, l.post, 3);
+}
+
+/* a responder that cannot be asked: what may have been executed */
+static void doubt(struct ktap *t)
+{
+	bool once;
+
+	fresh(9);
+	EXPECT_EQ(t, shift_ledger_doubtful(&l, true, &once), 0);
+	EXPECT(t, !once);
+	shift_ledger_append(&l, 4, 0);
+	shift_ledger_append(&l, 3, SHIFT_ENTRY_AGAIN);
+	shift_ledger_append(&l, 1, SHIFT_ENTRY_WHOLE | SHIFT_ENTRY_RECV);
+	shift_ledger_append(&l, 1, SHIFT_ENTRY_ONCE);
+	EXPECT_EQ(t, shift_ledger_doubtful(&l, true, &once), 3);
+	EXPECT(t, once);
+	/* on a later path only what is SENT */
+	EXPECT_EQ(t, shift_ledger_doubtful(&l, false, &once), 0);
+	EXPECT(t, !once);
+	shift_ledger_sent(&l, 9, 1);
+	shift_ledger_sent(&l, 10, 1);
+	EXPECT_EQ(t, shift_ledger_doubtful(&l, false, &once), 1);
+	shift_ledger_sent(&l, 11, 1);
+	shift_ledger_sent(&l, 12, 1);
+	EXPECT_EQ(t, shift_ledger_doubtful(&l, false, &once), 3);
+	EXPECT(t, once);
+	EXPECT_EQ(t, shift_ledger_executed(&l, 9), 0);
+	EXPECT_EQ(t, shift_ledger_executed(&l, 12), 0);
+	EXPECT_EQ(t, shift_ledger_doubtful(&l, false, &once), 1);
+	EXPECT_EQ(t, shift_ledger_doubtful(&l, true, &once), 1);
+	EXPECT(t, !once);
+	EXPECT_EQ(t, shift_ledger_executed(&l, 11), 0);
+	/* a READ is left: no doubt */
+	EXPECT_EQ(t, shift_ledger_doubtful(&l, true, &once), 0);
 }
 
 static void local_operations_follow_their_successors(struct ktap *t)
@@ -195,6 +332,8 @@ static struct {
 } op[MODEL];
 static u32 first, last;		/* outstanding: [first, last) */
 
+static u32 fences_held;		/* how often one was found waiting */
+
 static bool posted_before(u32 n)	/* nothing OUT in front of it */
 {
 	u32 i;
@@ -223,6 +362,11 @@ static void model_progress(struct ktap *t, struct rnd *r, u64 base)
 	for (i = first; i < last; i++) {
 		u64 later = 0;
 
+		/* asked again, whatever the responder has done */
+		if (op[i].flags & SHIFT_ENTRY_AGAIN) {
+			left -= left < op[i].packets ? left : op[i].packets;
+			continue;
+		}
 		/* executed if all its packets are, and one behind it if it has none */
 		if (op[i].packets) {
 			if (left >= op[i].packets) {
@@ -264,12 +408,17 @@ static void model_seen(struct ktap *t, struct rnd *r)
 static void model_post(struct ktap *t, struct rnd *r, u64 base)
 {
 	u64 seq = 0;
-	u32 n, want;
+	u32 i, n, want;
+	bool held = false;
 
 	for (want = first; want < last; want++)
 		if (op[want].state == SHIFT_ENTRY_OUT)
 			break;
-	if (!EXPECT_EQ(t, shift_ledger_next(&l, &seq), want < last) || want == last)
+	for (i = first; i < want && want < last && op[want].flags & FENCED; i++)
+		held |= op[i].flags & SHIFT_ENTRY_AGAIN && op[i].state != SHIFT_ENTRY_EXECUTED;
+	fences_held += held;
+	if (!EXPECT_EQ(t, shift_ledger_next(&l, &seq), want < last && !held) ||
+	    want == last || held)
 		return;
 	n = (u32)(seq - base);
 	EXPECT_EQ(t, n, want);
@@ -314,6 +463,7 @@ static void against_the_model(struct ktap *t)
 	u64 base, seq;
 	u32 n;
 
+	fences_held = 0;
 	for (round = 0; round < 200; round++) {
 		base = rnd_below(&r, SLOTS);
 		fresh((u32)base);
@@ -326,6 +476,13 @@ static void against_the_model(struct ktap *t)
 				n = rnd_one_in(&r, 4) ? 0 : rnd_below(&r, 5);
 				op[last].packets = n;
 				op[last].flags = (u8)rnd_below(&r, 2);
+				if (rnd_one_in(&r, 4)) {
+					op[last].flags |= SHIFT_ENTRY_AGAIN;
+					n++;	/* a READ has a packet at least */
+					op[last].packets = n;
+				}
+				if (rnd_one_in(&r, 4))
+					op[last].flags |= FENCED;
 				op[last].done = 0;
 				op[last].state = SHIFT_ENTRY_OUT;
 				op[last].seen = false;
@@ -383,12 +540,15 @@ static void against_the_model(struct ktap *t)
 		}
 		ktap_breathe();
 	}
+	EXPECT(t, fences_held > 100);
 }
 
 static const struct ktap_case cases[] = {
 	KTAP_CASE(empty_and_full),
 	KTAP_CASE(kinds),
 	KTAP_CASE(second_path),
+	KTAP_CASE(fences),
+	KTAP_CASE(doubt),
 	KTAP_CASE(local_operations_follow_their_successors),
 	KTAP_CASE(progress_in_64_bits),
 	KTAP_CASE(against_the_model),

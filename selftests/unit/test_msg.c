@@ -24,7 +24,7 @@ static void any_message(struct rnd *r, u8 type)
 	case SHIFT_MSG_PAIR:
 		if (rnd_one_in(r, 2))
 			msg.dst_cookie = 0;
-		msg.pair.flags = rnd_below(r, 8);
+		msg.pair.flags = rnd_below(r, 16);
 		msg.pair.reason = rnd32(r);
 		msg.pair.src_qpn = rnd_below(r, 1u << 24);
 		msg.pair.dst_qpn = rnd_below(r, 1u << 24);
@@ -54,6 +54,7 @@ static void any_message(struct rnd *r, u8 type)
 		msg.progress.to = (u8)rnd_below(r, SHIFT_MSG_PATHS);
 		msg.progress.status = (u8)rnd_below(r, __SHIFT_PROGRESS_MAX);
 		msg.progress.path = (u8)rnd_below(r, SHIFT_MSG_PATHS);
+		msg.progress.flags = (u8)rnd_below(r, 2);
 		msg.progress.expected_psn = rnd_below(r, 1u << 24);
 		msg.progress.arm_epoch = rnd32(r);
 		msg.progress.qpn = rnd_below(r, 1u << 24);
@@ -152,7 +153,7 @@ static void wire_layout(struct ktap *t)
 		0x01, 0x02, 0x03, 0x04, 0x05, 0x06, 0x07, 0x08,	/* dst cookie */
 		0x11, 0x12, 0x13, 0x14, 0x15, 0x16, 0x17, 0x18,	/* src cookie */
 		0x21, 0x22, 0x23, 0x24, 0, 0, 0, 0,		/* epoch */
-		1, SHIFT_PROGRESS_UNKNOWN, 2, 0,		/* to, status, path */
+		1, SHIFT_PROGRESS_UNKNOWN, 2, 1,		/* to, status, path, flags */
 		0x00, 0xab, 0xcd, 0xef,				/* expected psn */
 		0x31, 0x32, 0x33, 0x34, 0, 0, 0, 0,		/* arm epoch */
 		0x41, 0x42, 0x43, 0x44, 0x45, 0x46, 0x47, 0x48,	/* executed */
@@ -176,6 +177,7 @@ static void wire_layout(struct ktap *t)
 	msg.progress.to = 1;
 	msg.progress.status = SHIFT_PROGRESS_UNKNOWN;
 	msg.progress.path = 2;
+	msg.progress.flags = SHIFT_PROGRESS_PAPER;
 	msg.progress.expected_psn = 0xabcdef;
 	msg.progress.arm_epoch = 0x31323334;
 	msg.progress.executed = 0x4142434445464748ull;
@@ -226,7 +228,7 @@ static void out_of_range(struct ktap *t)
 	REFUSES(t, GONE, msg.dst_cookie = 0);
 	REFUSES(t, DRAINED, msg.epoch = 0);
 	REFUSES(t, PAIR, msg.src_cookie = 0);
-	REFUSES(t, PAIR, msg.pair.flags |= 8);
+	REFUSES(t, PAIR, msg.pair.flags |= 16);
 	REFUSES(t, PAIR, msg.pair.src_qpn = 1u << 24);
 	REFUSES(t, PAIR, msg.pair.dst_qpn = 1u << 24);
 	REFUSES(t, PAIR, msg.pair.backup_qpn = 1u << 24);
@@ -239,6 +241,7 @@ static void out_of_range(struct ktap *t)
 	REFUSES(t, NACK, msg.nack.code = __SHIFT_NACK_MAX);
 	REFUSES(t, PROGRESS, msg.progress.status = __SHIFT_PROGRESS_MAX);
 	REFUSES(t, PROGRESS, msg.progress.path = SHIFT_MSG_PATHS);
+	REFUSES(t, PROGRESS, msg.progress.flags = 2);
 	REFUSES(t, PROGRESS, msg.progress.expected_psn = 1u << 24);
 	REFUSES(t, RESOLVED, msg.key.status = 4096);
 	REFUSES(t, READY, msg.ready.qpn = 1u << 24);

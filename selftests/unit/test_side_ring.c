@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 /*
- * The merge of a CQ's ring with its side ring (rdma-core/rxe/rxe_side.h).
+ * The merge of a CQ's ring with its side ring (rdma-core/shift/shift_side.h).
  *
- * cc -O1 -g -fsanitize=address,undefined -Irdma-core/rxe -Iuapi -pthread \
+ * cc -O1 -g -fsanitize=address,undefined -Irdma-core/shift -Iuapi -pthread \
  *	-o test_side_ring selftests/unit/test_side_ring.c
  */
 #include <pthread.h>
@@ -10,7 +10,7 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-#include "rxe_side.h"
+#include "shift_side.h"
 
 #define CQ_SIZE		8		/* a ring holds one less */
 #define CQ_MASK		(CQ_SIZE - 1)
@@ -35,7 +35,7 @@ struct cq {
 	uint32_t		prod;
 	uint32_t		cons;
 	uint32_t		flag;
-	struct rxe_side		side;
+	struct shift_side		side;
 	struct shift_abi_side	*mem;
 };
 
@@ -48,7 +48,7 @@ static void cq_init(struct cq *cq, uint32_t cq_index, uint32_t side_index)
 	cq->mem->consumer = side_index;
 	cq->prod = cq_index;
 	cq->cons = cq_index;
-	CHECK(rxe_side_attach(&cq->side, cq->mem, SIDE_LEN));
+	CHECK(shift_side_attach(&cq->side, cq->mem, SIDE_LEN));
 }
 
 static void cq_exit(struct cq *cq)
@@ -60,10 +60,10 @@ static bool put_cq(struct cq *cq, uint64_t id)
 {
 	uint32_t next = (cq->prod + 1) & CQ_MASK;
 
-	if (next == rxe_side_load(&cq->cons, memory_order_acquire))
+	if (next == shift_side_load(&cq->cons, memory_order_acquire))
 		return false;
 	cq->ring[cq->prod] = id;
-	rxe_side_store(&cq->prod, next, memory_order_release);
+	shift_side_store(&cq->prod, next, memory_order_release);
 	return true;
 }
 
@@ -71,12 +71,12 @@ static bool put_side(struct cq *cq, uint64_t id)
 {
 	uint32_t prod = cq->mem->producer;
 
-	if (prod - rxe_side_load(&cq->mem->consumer, memory_order_acquire) ==
+	if (prod - shift_side_load(&cq->mem->consumer, memory_order_acquire) ==
 	    SIDE_SIZE)
 		return false;
 	cq->mem->wc[prod & (SIDE_SIZE - 1)].wr_id = id;
-	rxe_side_store(&cq->mem->producer, prod + 1, memory_order_release);
-	rxe_side_store(&cq->flag, SHIFT_CQ_FLAG_SIDE, memory_order_release);
+	shift_side_store(&cq->mem->producer, prod + 1, memory_order_release);
+	shift_side_store(&cq->flag, SHIFT_CQ_FLAG_SIDE, memory_order_release);
 	return true;
 }
 
@@ -84,7 +84,7 @@ static uint64_t take_cq(struct cq *cq)
 {
 	uint64_t id = cq->ring[cq->cons];
 
-	rxe_side_store(&cq->cons, (cq->cons + 1) & CQ_MASK,
+	shift_side_store(&cq->cons, (cq->cons + 1) & CQ_MASK,
 		       memory_order_release);
 	return id;
 }
@@ -94,13 +94,13 @@ static uint64_t get(struct cq *cq)
 {
 	struct shift_abi_wc wc;
 
-	switch (rxe_side_pick(&cq->side, &cq->prod, cq->cons, CQ_MASK)) {
-	case RXE_PICK_CQ:
+	switch (shift_side_pick(&cq->side, &cq->prod, cq->cons, CQ_MASK)) {
+	case SHIFT_PICK_CQ:
 		return take_cq(cq);
-	case RXE_PICK_SIDE:
-		rxe_side_take(&cq->side, &wc);
+	case SHIFT_PICK_SIDE:
+		shift_side_take(&cq->side, &wc);
 		return wc.wr_id;
-	case RXE_PICK_NONE:
+	case SHIFT_PICK_NONE:
 		break;
 	}
 	return 0;
@@ -109,21 +109,21 @@ static uint64_t get(struct cq *cq)
 static void test_attach(void)
 {
 	struct shift_abi_side *mem = calloc(1, SIDE_LEN);
-	struct rxe_side side = {};
+	struct shift_side side = {};
 
 	mem->entries = SIDE_SIZE;
-	CHECK(!rxe_side_attach(&side, mem, 0));
-	CHECK(!rxe_side_attach(&side, mem, sizeof(*mem) - 1));
-	CHECK(!rxe_side_attach(&side, mem, SIDE_LEN - 1));
+	CHECK(!shift_side_attach(&side, mem, 0));
+	CHECK(!shift_side_attach(&side, mem, sizeof(*mem) - 1));
+	CHECK(!shift_side_attach(&side, mem, SIDE_LEN - 1));
 	mem->entries = 0;
-	CHECK(!rxe_side_attach(&side, mem, SIDE_LEN));
+	CHECK(!shift_side_attach(&side, mem, SIDE_LEN));
 	mem->entries = 3;
-	CHECK(!rxe_side_attach(&side, mem, SIDE_LEN));
+	CHECK(!shift_side_attach(&side, mem, SIDE_LEN));
 	mem->entries = 0x80000000;
-	CHECK(!rxe_side_attach(&side, mem, SIDE_LEN));
+	CHECK(!shift_side_attach(&side, mem, SIDE_LEN));
 	CHECK(!side.ring);
 	mem->entries = SIDE_SIZE;
-	CHECK(rxe_side_attach(&side, mem, SIDE_LEN));
+	CHECK(shift_side_attach(&side, mem, SIDE_LEN));
 	CHECK(side.ring == mem && side.mask == SIDE_SIZE - 1);
 	free(mem);
 }
@@ -132,13 +132,13 @@ static void test_no_ring(void)
 {
 	struct cq cq = {};
 
-	CHECK(!rxe_side_pending(&cq.side));
+	CHECK(!shift_side_pending(&cq.side));
 	CHECK(get(&cq) == 0);
 	put_cq(&cq, 1);
 	CHECK(get(&cq) == 1);
 	CHECK(get(&cq) == 0);
 	cq.flag = 1;
-	rxe_side_settle(&cq.side, &cq.flag);
+	shift_side_settle(&cq.side, &cq.flag);
 	CHECK(cq.flag == 0);
 }
 
@@ -148,12 +148,12 @@ static void test_side_only(void)
 	int i;
 
 	cq_init(&cq, 0, 0);
-	CHECK(!rxe_side_pending(&cq.side));
+	CHECK(!shift_side_pending(&cq.side));
 	CHECK(get(&cq) == 0);
 	for (i = 1; i <= SIDE_SIZE; i++)
 		CHECK(put_side(&cq, i));
 	CHECK(!put_side(&cq, 99));
-	CHECK(rxe_side_pending(&cq.side));
+	CHECK(shift_side_pending(&cq.side));
 	for (i = 1; i <= SIDE_SIZE; i++)
 		CHECK(get(&cq) == (uint64_t)i);
 	CHECK(get(&cq) == 0);
@@ -263,11 +263,11 @@ static void test_settle(void)
 
 	cq_init(&cq, 0, 0);
 	put_side(&cq, 100);
-	rxe_side_settle(&cq.side, &cq.flag);
+	shift_side_settle(&cq.side, &cq.flag);
 	CHECK(cq.flag);
 	CHECK(get(&cq) == 100);
 	CHECK(cq.flag);
-	rxe_side_settle(&cq.side, &cq.flag);
+	shift_side_settle(&cq.side, &cq.flag);
 	CHECK(!cq.flag);
 	cq_exit(&cq);
 }
@@ -350,7 +350,7 @@ static void *kernel_thread(void *arg)
 	while (side <= THREAD_ENTRIES || ring <= THREAD_ENTRIES) {
 		/* one at a time: no later one sets the flag again */
 		if (side <= THREAD_ENTRIES &&
-		    rxe_side_load(&cq->mem->consumer, memory_order_acquire) ==
+		    shift_side_load(&cq->mem->consumer, memory_order_acquire) ==
 		    cq->mem->producer && put_side(cq, side << 32))
 			side++;
 		if (ring <= THREAD_ENTRIES && put_cq(cq, ring))
@@ -373,10 +373,10 @@ static void test_threads(void)
 	alarm(60);	/* a lost entry hangs */
 	pthread_create(&thread, NULL, kernel_thread, &cq);
 	while (side < THREAD_ENTRIES || ring < THREAD_ENTRIES) {
-		if (rxe_side_load(&cq.flag, memory_order_relaxed)) {
+		if (shift_side_load(&cq.flag, memory_order_relaxed)) {
 			got = get(&cq);
-			rxe_side_settle(&cq.side, &cq.flag);
-		} else if (rxe_side_load(&cq.prod, memory_order_acquire) !=
+			shift_side_settle(&cq.side, &cq.flag);
+		} else if (shift_side_load(&cq.prod, memory_order_acquire) !=
 			   cq.cons) {
 			got = take_cq(&cq);
 		} else {

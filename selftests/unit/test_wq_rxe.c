@@ -95,6 +95,50 @@ static void decode_each_operation(struct ktap *t)
 	one.wqe.dma.length = 100;	/* has no meaning here */
 	EXPECT_EQ(t, decode(), 0);
 	EXPECT(t, wr.imm == 5 && wr.length == 0);
+
+	plain(SHIFT_WR_BIND_MW, 0);
+	one.wqe.wr.wr.mw.addr = 0x123456789000ull;
+	one.wqe.wr.wr.mw.length = 4096;
+	one.wqe.wr.wr.mw.mr_lkey = 11;
+	one.wqe.wr.wr.mw.mw_rkey = 0x101;
+	one.wqe.wr.wr.mw.rkey = 0x102;
+	one.wqe.wr.wr.mw.access = SHIFT_WR_ACCESS_REMOTE_WRITE;
+	one.wqe.dma.length = 100;	/* has no meaning here */
+	EXPECT_EQ(t, decode(), 0);
+	EXPECT(t, wr.rkey == 0x101 && wr.imm == 0x102 && wr.length == 4096 &&
+		  wr.remote_addr == 0x123456789000ull && wr.num_sge == 1 &&
+		  wr.sge[0].lkey == 11 && wr.access == SHIFT_WR_ACCESS_REMOTE_WRITE);
+	one.wqe.wr.wr.mw.length = SHIFT_WR_MAX_LENGTH + 1ull;
+	EXPECT_EQ(t, decode(), -EOPNOTSUPP);
+}
+
+/* the same, by a doorbell that looks at the head of a slot only */
+static void windows(struct ktap *t)
+{
+	struct shift_window_op op;
+	u32 opcode;
+
+	for (opcode = 0; opcode < 300; opcode++) {
+		plain(opcode, 0);
+		one.wqe.wr.wr.mw.length = 1;
+		EXPECT_EQ(t, shift_rxe_window(&one, &op), opcode >= SHIFT_WR_LOCAL_INV &&
+			  opcode <= SHIFT_WR_SEND_WITH_INV);
+	}
+	plain(SHIFT_WR_BIND_MW, 0);
+	one.wqe.wr.wr.mw.mw_rkey = 0x101;
+	one.wqe.wr.wr.mw.rkey = 0x102;
+	one.wqe.wr.wr.mw.length = 64;
+	EXPECT_EQ(t, shift_rxe_window(&one, &op), 1);
+	EXPECT(t, op.opcode == SHIFT_WR_BIND_MW && op.old == 0x101 && op.key == 0x102 &&
+		  op.length == 64);
+	one.wqe.wr.wr.mw.access = SHIFT_WR_ACCESS_ZERO_BASED;
+	EXPECT_EQ(t, shift_rxe_window(&one, &op), -EOPNOTSUPP);
+	one.wqe.wr.wr.mw.access = 0;
+	one.wqe.wr.wr.mw.length = 1ull << 40;
+	EXPECT_EQ(t, shift_rxe_window(&one, &op), -EOPNOTSUPP);
+	plain(SHIFT_WR_SEND_WITH_INV, 0);
+	one.wqe.wr.ex.invalidate_rkey = 77;
+	EXPECT(t, shift_rxe_window(&one, &op) == 1 && op.key == 77);
 }
 
 static void decode_refusals(struct ktap *t)
@@ -106,8 +150,7 @@ static void decode_refusals(struct ktap *t)
 		one.wqe.dma.length = 8;
 		one.wqe.dma.num_sge = 1;
 		put_sge(0, 1, 8, 1);
-		EXPECT_EQ(t, decode(), opcode <= SHIFT_WR_SEND_WITH_INV &&
-			  opcode != SHIFT_WR_BIND_MW ? 0 : -EOPNOTSUPP);
+		EXPECT_EQ(t, decode(), opcode <= SHIFT_WR_SEND_WITH_INV ? 0 : -EOPNOTSUPP);
 	}
 	for (i = 4; i < 32; i++) {
 		plain(SHIFT_WR_SEND, 1u << i);
@@ -257,6 +300,7 @@ static void receives(struct ktap *t)
 
 static const struct ktap_case cases[] = {
 	KTAP_CASE(decode_each_operation),
+	KTAP_CASE(windows),
 	KTAP_CASE(decode_refusals),
 	KTAP_CASE(decode_anything),
 	KTAP_CASE(marks),

@@ -1,0 +1,58 @@
+/* SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB */
+/* A QP and a CQ of the patched libmlx5 in plain memory: test_mlx5_provider.c, test_mlx5_poll.c. */
+#ifndef TEST_MLX5_H
+#define TEST_MLX5_H
+
+#include <stdio.h>
+#include <string.h>
+
+#include "../../rdma-core/golden_mlx5_lib.h"
+#include "fake_kernel.h"
+
+#define CQES	16
+#define BLOCKS	64
+#define UIDX	0x345
+#define MTU	1024
+
+#define CHECK(cond) do {						\
+	if (!(cond)) {							\
+		printf("# %s:%d: v%d, %d: %s\n", __func__, __LINE__,	\
+		       v1, test_cq.cqe_sz, #cond);			\
+		test_failures++;					\
+	}								\
+} while (0)
+
+extern int v1;				/* version of the CQEs */
+extern int test_failures;
+extern struct mlx5_cq test_cq;
+extern uint8_t cqes[CQES * 128];
+extern __be32 cq_db[2];
+extern uint32_t produced;		/* CQEs by the device */
+
+/* libmlx5's own */
+extern void (*register_cq)(struct mlx5_cq *);
+extern void (*unregister_cq)(struct mlx5_cq *);
+extern void (*clean_cq)(struct mlx5_cq *, uint32_t, struct mlx5_srq *);
+
+/* the objects as the verbs would have made them, and registered */
+void setup(int cqe_sz);
+void teardown(void);
+
+void post_n(uint64_t wr_id, int n, uint32_t len, unsigned int flags);
+void post(uint64_t wr_id);
+void post_recv(uint64_t wr_id);
+
+/* CQEs by the device */
+void device_put(const struct shift_abi_wc *wc, uint8_t opcode, uint8_t syndrome);
+void device_send_done(uint16_t index);
+void device_send_error(uint16_t index, uint8_t syndrome);
+int poll_wc(struct ibv_wc *wc, int n);
+
+void test_swallow(void);
+void test_swallow_lazy(void);
+void test_accessors(void);
+void test_order(void);
+void test_unsignaled(void);
+void test_clean(void);
+
+#endif /* TEST_MLX5_H */
