@@ -6,7 +6,7 @@ import re
 from testbed import LabError, wait_for
 
 BAD = re.compile(
-    r"BUG:|WARNING:|KASAN|UBSAN|KFENCE|kmemleak: \d+ new|refcount_t:|Oops|"
+    r"BUG:|WARNING:|KASAN|UBSAN|KFENCE|kmemleak: \d+ new|refcount_t:|\bOops|"
     r"general protection|Kernel panic|INFO: task |INFO: rcu|rcu_sched self-det|"
     r"soft lockup|hung task|list_(add|del) corruption|Call Trace|"
     r"possible (circular|recursive|irq|unsafe|deadlock)|"

@@ -32,8 +32,8 @@ def stripped(module):
     return small
 
 
-def install(cluster, built):
-    """Put module, helper, provider and test programs on all nodes.
+def install(cluster, built, nodes=None):
+    """Put module, helper, provider and test programs on all nodes, or those given.
 
     They lie in /opt/rdma_shift and /usr/local/bin; nothing of them is used yet.
     """
@@ -45,19 +45,24 @@ def install(cluster, built):
         specs.append(f"{stripped(wrong)}:{WRONG_MODULE}")
     specs += [str(built.helper / name) for name in ("shiftctl", "shiftd")
               if (built.helper / name).exists()]
-    unit = built.top / "build" / f"unit-{cluster.kernel}" / "kmod" / "shift_unit.ko"
-    if unit.exists():
-        specs.append(f"{unit}:{PREFIX}/shift_unit.ko")
+    unit = built.top / "build" / f"unit-{cluster.kernel}" / "kmod"
+    specs += [f"{unit / name}:{PREFIX}/{name}" for name in (
+        "shift_unit.ko", "dead_nic.ko") if (unit / name).exists()]
     # the demo needs none of them
     specs += [str(path) for path in sorted(built.programs.glob("*"))
               if path.is_file()]
-    for node in cluster.nodes:
+    for node in nodes or cluster.nodes:
         node.push(*specs)
 
 
 def loaded(node):
     """Whether the module is in the kernel."""
     return node.run("test -d /sys/module/rdma_shift").status == 0
+
+
+def srq(node, allowed):
+    """Whether QPs on shared receive queues made from now on may be protected."""
+    node.must(f"echo {'YN'[not allowed]} > /sys/module/rdma_shift/parameters/srq")
 
 
 def load(node, module=MODULE):
@@ -125,17 +130,26 @@ def tracked(node):
 
 
 def pair(node, both=True):
-    """rxe0 and rxe1 stand in for each other."""
+    """rxe0 and rxe1 stand in for each other, and so do the devices of the test."""
     must(node, "node", "set", node.name)
     must(node, "pair", "add", "rxe0", "rxe1")
     if both:
         must(node, "pair", "add", "rxe1", "rxe0")
+    if node.cluster.nics.begin:
+        node.cluster.nics.begin(node)
+
+
+def nics_of(node):
+    """A node's NICs as words of peer set; a device that stands on another has its GID."""
+    nics = must(node, "node", "nics").split("nic ")[1:]
+    return [word for nic in dict.fromkeys(nic.strip() for nic in nics)
+            for word in ("nic", *nic.split())]
 
 
 def introduce(cluster, nodes=None):
     """Tell each node the others' NICs, as the directory would."""
     nodes = nodes or cluster.nodes
-    nics = {node.name: must(node, "node", "nics").split() for node in nodes}
+    nics = {node.name: nics_of(node) for node in nodes}
     for node in nodes:
         for name, words in nics.items():
             if name != node.name:
@@ -185,6 +199,21 @@ def protected(node, count, state="default"):
         wait_for(f"{node.name}: {count} QPs in state {state}", enough, 60)
     except Failure as failure:
         raise Failure(f"{failure}: {json.dumps(qps(node))[:1500]}") from None
+
+
+def home(cluster, count):
+    """Move all QPs back to their default device and wait until they are there."""
+    client = cluster.nodes[0]
+
+    def arrived():
+        rows = [row for node in cluster.nodes[:2] for row in qps(node)]
+        if len(rows) == 2 * count and all(row["state"] == "returned" for row in rows):
+            return True
+        # What was refused, or called off, is asked for again.
+        ctl(client, "pair", "undrain", cluster.nics.default)
+        return False
+    must(client, "pair", "undrain", cluster.nics.default)
+    wait_for("all QPs are home", arrived, 60)
 
 
 def wait_reason(node, reason, count=1):

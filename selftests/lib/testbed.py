@@ -25,6 +25,29 @@ PATCHED = {"LD_LIBRARY_PATH": f"{PREFIX}/lib"}
 CONTROL_RAIL = 2
 
 
+class Nics:
+    """The RDMA devices, the same on all nodes, that a test's applications use.
+
+    Tests take them from Cluster.nics, so that one test can be run on devices of every
+    kind. Rail 0 is the default's, rail 1 the backup's.
+    """
+
+    def __init__(self, default, backup, env, begin=None, lacks=(), flushes=False):
+        self.default = default
+        self.backup = backup
+        self.env = env              # of applications
+        self.begin = begin          # function of a node: makes them, and their pairs
+        self.lacks = lacks          # options of shift_verify that they cannot have
+        self.flushes = flushes      # a fence does, so that errors are swallowed in any case
+
+    def has(self, options):
+        """Those of shift_verify's options that can be had."""
+        return [option for option in options if option not in self.lacks]
+
+
+RXE = Nics("rxe0", "rxe1", PATCHED)
+
+
 class Failure(Exception):
     """A test's expectation that was not met."""
 
@@ -231,6 +254,46 @@ class Node:
         """Pull or plug the cable."""
         self.cluster.lab.set_link(self.number, rail, up)
 
+    def lossless(self):
+        """No queue that drops (fq_codel) makes rxe retry.
+
+        Its retries are not always right: losses are to be those a test asks for.
+        """
+        for rail in range(self.cluster.rails):
+            self.must(["tc", "qdisc", "replace", "dev", f"rail{rail}", "root",
+                       "pfifo", "limit", "20000"])
+
+    def reset(self):
+        """Power fails and comes back; nothing that was pushed is left.
+
+        What is sent to it meanwhile is lost, as at a switch: without its own end of the
+        rails down it would stay in the sender's NIC, and in the sender's way.
+        """
+        ready = "lab: READY"
+        boots = self.console.count(ready)
+        lab = self.cluster.lab
+        self.backends(False)
+        lab.qmp(self.number, "set-action", reboot="reset")
+        lab.qmp(self.number, "system_reset")
+        wait_for(f"{self.name}: boot", lambda: self.console.count(ready) > boots, 300)
+        lab.qmp(self.number, "set-action", reboot="shutdown")
+        self.backends(True)
+        wait_for(f"{self.name}: its agent", self.answers, 60)
+        self.lossless()
+
+    def backends(self, connected):
+        """What the node's rails lead to: nothing is received, or queued, without it."""
+        for rail in range(self.cluster.rails):
+            self.cluster.lab.qmp(self.number, "set_link", name=f"rail{rail}",
+                                 up=connected)
+
+    def answers(self):
+        """Whether commands can be run."""
+        try:
+            return not self.run("true").status
+        except LabError:
+            return False
+
     def push(self, *specs):
         """Copy files in: FILE or FILE:DEST each."""
         run_lab("push", "--name", self.cluster.name, str(self.number), *specs)
@@ -293,6 +356,7 @@ class Cluster:
         self.nodes = []
         self.processes = []
         self.lab = None
+        self.nics = RXE
         self.dropping = False
 
     def up(self):
@@ -301,12 +365,8 @@ class Cluster:
                 self.count, "--rails", self.rails, *self.options)
         self.lab = Lab(self.name).load()
         self.nodes = [Node(self, number) for number in range(self.count)]
-        # A queue that drops (fq_codel) makes rxe retry, and its retries are
-        # not always right: losses are to be those a test asks for.
         for node in self.nodes:
-            for rail in range(self.rails):
-                node.must(["tc", "qdisc", "replace", "dev", f"rail{rail}",
-                           "root", "pfifo", "limit", "20000"])
+            node.lossless()
 
     def down(self):
         """End it."""
@@ -343,7 +403,11 @@ class Cluster:
         self.dropping = False
 
     def plug_all(self):
-        """All cables in, nothing dropped, and seen by the kernels."""
+        """All cables in, nothing dropped, seen by the kernels, and peers are reached.
+
+        The first packets after a cable is back may be lost; an address that was not
+        resolved in a second would fail the QP of the next test.
+        """
         self.undrop()
         for node in self.nodes:
             for rail in range(self.rails):
@@ -352,3 +416,9 @@ class Cluster:
             wait_for(f"{node.name}: carrier", lambda node=node: node.run(
                 "cat /sys/class/net/rail*/carrier").out.split()
                 == ["1"] * self.rails)
+        for node in self.nodes:
+            reach = " && ".join(f"ping -q -c 1 -W 2 {peer.address(rail)}"
+                                for peer in self.nodes if peer is not node
+                                for rail in range(self.rails))
+            wait_for(f"{node.name}: peers reached",
+                     lambda node=node, reach=reach: not node.run(reach).status)

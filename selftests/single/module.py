@@ -33,13 +33,12 @@ def works(bed):
     serving.expect(0)
 
 
-@test("module", "insmod and rmmod, again and again, with and without a pair", MAIN,
+@test("module", "insmod and rmmod, again and again, with and without a pair", STOCK,
       BARE)
 def cycles(bed):
     """Nothing is left behind; verbs work as before."""
     node = bed.nodes[0]
-    turns = (False, True, True, False, True)
-    for with_pair in turns[:2] if bed.kernel == "debug" else turns:
+    for with_pair in (False, True, True, False, True):
         shift.load(node)
         if with_pair:
             shift.pair(node)
@@ -116,12 +115,14 @@ def hostile(bed):
     node = bed.nodes[0]
     rounds = 300 if bed.kernel == "debug" else 1500
     node.must("chmod 666 /dev/shift")
+    shift.srq(node, True)
     for user in ("root", "lab"):
         result = node.run(["abi_abuse", "--paired", "rxe0", str(rounds)],
                           timeout=300, user=user)
         bad = "\n".join(line for line in result.text.splitlines()
                         if not line.startswith("good"))
         check(result.status == 0, f"as {user}: status {result.status}:\n{bad}")
+    shift.srq(node, False)
     wait_for("no QP left", lambda: not shift.qps(node))
 
 
@@ -171,9 +172,15 @@ def short_of_memory(node):
     """What alloc_edge finds: call -> (allocations, calls that failed)."""
     node.must("cd /sys/kernel/debug && for each in fail*/verbose; do "
               "echo 0 > $each; done; echo N > failslab/ignore-gfp-wait")
-    text = node.must(["alloc_edge", "rxe0"], env=PATCHED, timeout=600)
-    return {name: (int(count), int(failed)) for name, count, failed
-            in (line.split() for line in text.splitlines())}
+    found = {}
+    # What the slab caches hold makes a difference of some from run to run: what a call
+    # does not survive it does not survive in the best run either.
+    for _ in range(3):
+        text = node.must(["alloc_edge", "rxe0"], env=PATCHED, timeout=600)
+        for name, count, failed in (line.split() for line in text.splitlines()):
+            run = (int(count), int(failed))
+            found[name] = min(found.get(name, run), run, key=lambda each: each[1])
+    return found
 
 
 @test("memory", "each allocation of a control verb fails once", ("debug",))
@@ -191,7 +198,6 @@ def allocations(bed):
     shift.forget(bed)
     plain = short_of_memory(node)
     shift.setup(bed)
-    # What the slab caches hold makes a difference of a few from run to run.
     for name, (count, failed) in plain.items():
         ours = mirrored[name][0] - count
         text = f"{name}: with the module {mirrored[name]}, without {plain[name]}"

@@ -46,7 +46,7 @@ static void abuse_numbers(int fd)
 	uint8_t buf[512] = { 0 };
 	unsigned int nr;
 
-	for (nr = 6; nr < 256; nr += 25) {
+	for (nr = 8; nr < 256; nr += 25) {
 		refused(fd, _IOWR(0xf5, nr, struct shift_abi_reg_qp), buf, 0,
 			"unknown number");
 		refused(fd, _IO(0xf5, nr), NULL, 0, "unknown number, no size");
@@ -67,6 +67,12 @@ static void abuse_numbers(int fd)
 	struct shift_abi_reg_qp r = valid_qp(v);			\
 	r.field = (value);						\
 	refused(fd, SHIFT_IOC_REGISTER_QP, &r, 0, "QP: " what);		\
+} while (0)
+
+#define SRQ_WITH(field, value, what) do {				\
+	struct shift_abi_reg_srq r = valid_srq(v);			\
+	r.field = (value);						\
+	refused(fd, SHIFT_IOC_REGISTER_SRQ, &r, 0, "SRQ: " what);	\
 } while (0)
 
 static void abuse_descriptors(int fd, const struct victim *v)
@@ -99,6 +105,10 @@ static void abuse_words(int fd, const struct victim *v)
 	CQ_WITH(abi_version, SHIFT_ABI_VERSION + 1, "newer version");
 	CQ_WITH(provider, 0, "no provider");
 	CQ_WITH(provider, 77, "unknown provider");
+	CQ_WITH(provider, SHIFT_PROVIDER_MLX5, "another device's provider");
+	CQ_WITH(stride, 64, "stride of another provider");
+	CQ_WITH(reserved, 1, "reserved bits");
+	CQ_WITH(db_addr, (uintptr_t)v->words, "doorbell of another provider");
 	CQ_WITH(handle, 0xffffffff, "handle that cannot be");
 	CQ_WITH(handle, v->qp->handle, "handle of a QP");
 	CQ_WITH(handle, v->pd->handle, "handle of a PD");
@@ -109,6 +119,11 @@ static void abuse_words(int fd, const struct victim *v)
 	CQ_WITH(flag_addr, (uintptr_t)ro, "flag word in read-only memory");
 	QP_WITH(abi_version, 0, "version 0");
 	QP_WITH(provider, 77, "unknown provider");
+	QP_WITH(provider, SHIFT_PROVIDER_MLX5, "another device's provider");
+	QP_WITH(db_addr, (uintptr_t)v->words, "doorbell of another provider");
+	QP_WITH(rq_slot, 64, "slots of another provider");
+	QP_WITH(create_flags, SHIFT_QP_CREATE_SIGNATURE, "flags of another provider");
+	QP_WITH(anchor_addr, (uintptr_t)v->words, "anchor of another provider");
 	QP_WITH(handle, 0xffffffff, "handle that cannot be");
 	QP_WITH(handle, v->cq->handle, "handle of a CQ");
 	QP_WITH(flag_addr, 0, "flag word at 0");
@@ -167,6 +182,30 @@ static void abuse_ids(int fd)
 	}
 }
 
+static void abuse_srqs(int fd, const struct victim *v)
+{
+	struct shift_abi_id id = { SHIFT_ABI_SRQ, 77 };
+	uint64_t hole = (uintptr_t)unmapped();
+
+	SRQ_WITH(abi_version, 2, "version 2");
+	SRQ_WITH(provider, 77, "unknown provider");
+	SRQ_WITH(cmd_fd, -1, "descriptor -1");
+	SRQ_WITH(handle, 0xffffffff, "handle that cannot be");
+	SRQ_WITH(handle, v->cq->handle, "handle of a CQ");
+	SRQ_WITH(flag_addr, 0, "flag word at 0");
+	SRQ_WITH(flag_addr, (uintptr_t)v->words + 2, "flag word unaligned");
+	SRQ_WITH(flag_addr, KERNEL_ADDRESS, "flag word in the kernel");
+	SRQ_WITH(flag_addr, hole, "flag word unmapped");
+	SRQ_WITH(ring.addr, 0, "no ring");
+	SRQ_WITH(ring.addr, KERNEL_ADDRESS, "ring in the kernel");
+	SRQ_WITH(ring.addr, hole, "ring unmapped");
+	SRQ_WITH(ring.len, 0, "ring of no length");
+	SRQ_WITH(ring.len, 0xfffff000, "ring of nearly 4 GiB");
+	SRQ_WITH(ring.reserved, 1, "ring with reserved bits");
+	refused(fd, SHIFT_IOC_KICK, &id, 0, "KICK of no SRQ");
+	refused(fd, SHIFT_IOC_WAIT, &id, 0, "WAIT for an SRQ");
+}
+
 static void no_map(int fd, size_t len, int prot, uint64_t offset,
 		   const char *what)
 {
@@ -195,6 +234,30 @@ static void abuse_maps(int fd, const struct shift_abi_reg_cq *cq)
 	/* The kernel must not believe what it reads there. */
 	memset(p, 0xff, cq->side_len);
 	munmap(p, cq->side_len);
+}
+
+/* A table that says anything, registered or not. */
+static void abuse_table(int fd, const struct victim *v)
+{
+	struct shift_abi_reg_srq srq = valid_srq(v), again = srq;
+	struct shift_abi_id id = { SHIFT_ABI_SRQ, 0 };
+	void *p;
+
+	allowed(fd, SHIFT_IOC_REGISTER_SRQ, &srq, "a valid SRQ");
+	refused(fd, SHIFT_IOC_REGISTER_SRQ, &again, 0, "the same SRQ again");
+	no_map(fd, srq.table_len + 4096, PROT_READ | PROT_WRITE, srq.table_offset,
+	       "longer than the table");
+	p = mmap(NULL, srq.table_len, PROT_READ | PROT_WRITE, MAP_SHARED, fd,
+		 srq.table_offset);
+	report(p != MAP_FAILED, "mmap of the table");
+	id.id = srq.id;
+	if (p != MAP_FAILED)
+		memset(p, 0xff, srq.table_len);
+	allowed(fd, SHIFT_IOC_KICK, &id, "KICK with garbage in the table");
+	allowed(fd, SHIFT_IOC_UNREGISTER, &id, "UNREGISTER of the SRQ");
+	refused(fd, SHIFT_IOC_REGISTER_SRQ, &again, 0, "the SRQ once more");
+	if (p != MAP_FAILED)
+		munmap(p, srq.table_len);
 }
 
 /* What a child that inherited everything may do: nothing. */
@@ -256,6 +319,7 @@ static void abuse_registered(const char *device, bool paired)
 	refused(other, SHIFT_IOC_REGISTER_CQ, &again, 0,
 		"the same CQ in another file");
 	abuse_maps(fd, &cq);
+	abuse_table(fd, &v);
 	ok = !ioctl(fd, SHIFT_IOC_REGISTER_QP, &qp);
 	if (!ok) {
 		/* Which mapping is the send ring is a guess: try the other. */
@@ -281,6 +345,7 @@ out:
 	close(fd);
 	/* Destroyed only now: the file that knew them is closed. */
 	ibv_destroy_qp(v.qp);
+	ibv_destroy_srq(v.srq);
 	ibv_destroy_cq(v.cq);
 	close(other);
 	report(true, "closed and destroyed with garbage in the rings");
@@ -325,6 +390,7 @@ int main(int argc, char **argv)
 	abuse_descriptors(fd, &v);
 	abuse_words(fd, &v);
 	abuse_rings(fd, &v);
+	abuse_srqs(fd, &v);
 	abuse_ids(fd);
 	close(fd);
 	abuse_registered(device, paired);

@@ -20,8 +20,9 @@ struct victim {
 	struct ibv_pd *pd;
 	struct ibv_comp_channel *channel;
 	struct ibv_cq *cq;
+	struct ibv_srq *srq;
 	struct ibv_qp *qp;
-	struct shift_abi_ring cq_ring, sq, rq;
+	struct shift_abi_ring cq_ring, srq_ring, sq, rq;
 	uint32_t *words;	/* a page: flag words and locks */
 };
 
@@ -31,6 +32,7 @@ void victim_open(struct victim *v, const char *device);
 void victim_close(struct victim *v);
 struct shift_abi_reg_cq valid_cq(const struct victim *v);
 struct shift_abi_reg_qp valid_qp(const struct victim *v);
+struct shift_abi_reg_srq valid_srq(const struct victim *v);
 
 int open_shift(void);
 /* ioctl that must fail; any errno will do if @want is 0 */

@@ -14,6 +14,7 @@
 static const unsigned long commands[] = {
 	SHIFT_IOC_QUERY, SHIFT_IOC_REGISTER_CQ, SHIFT_IOC_REGISTER_QP,
 	SHIFT_IOC_UNREGISTER, SHIFT_IOC_WAIT, SHIFT_IOC_CQE,
+	SHIFT_IOC_KICK, SHIFT_IOC_REGISTER_SRQ,
 };
 
 static uint64_t state;
@@ -40,19 +41,23 @@ static void nearly(const struct victim *v, int fd)
 	union {
 		struct shift_abi_reg_cq cq;
 		struct shift_abi_reg_qp qp;
+		struct shift_abi_reg_srq srq;
 		uint8_t bytes[256];
 	} u = { .bytes = { 0 } };
-	bool cq = rnd() & 1;
-	size_t len = cq ? sizeof(u.cq) : sizeof(u.qp);
-	unsigned int i, n = 1 + rnd() % 3;
+	static const unsigned long cmd[] = {
+		SHIFT_IOC_REGISTER_CQ, SHIFT_IOC_REGISTER_QP, SHIFT_IOC_REGISTER_SRQ,
+	};
+	unsigned int i, n = 1 + rnd() % 3, what = rnd() % 3;
 
-	if (cq)
+	if (what == 0)
 		u.cq = valid_cq(v);
-	else
+	else if (what == 1)
 		u.qp = valid_qp(v);
+	else
+		u.srq = valid_srq(v);
 	for (i = 0; i < n; i++)
-		u.bytes[rnd() % len] ^= 1 << rnd() % 8;
-	ioctl(fd, cq ? SHIFT_IOC_REGISTER_CQ : SHIFT_IOC_REGISTER_QP, &u);
+		u.bytes[rnd() % _IOC_SIZE(cmd[what])] ^= 1 << rnd() % 8;
+	ioctl(fd, cmd[what], &u);
 }
 
 void abuse_fuzz(const struct victim *v, unsigned int rounds, unsigned int seed)
@@ -63,9 +68,9 @@ void abuse_fuzz(const struct victim *v, unsigned int rounds, unsigned int seed)
 
 	state = seed * 0x9e3779b97f4a7c15ULL + 1;
 	for (i = 0; i < rounds; i++) {
-		unsigned long cmd = commands[rnd() % 6];
+		unsigned long cmd = commands[rnd() % 8];
 		struct shift_abi_id id = {
-			.type = rnd() % 4, .id = rnd() % 8,
+			.type = rnd() % 5, .id = rnd() % 8,
 		};
 		struct shift_abi_cqe cqe = {
 			.cq_id = rnd() % 8, .qp_num = rnd() & 0xffffff,
@@ -82,6 +87,7 @@ void abuse_fuzz(const struct victim *v, unsigned int rounds, unsigned int seed)
 			ioctl(fd, cmd, buf);
 		nearly(v, fd);
 		ioctl(fd, SHIFT_IOC_CQE, &cqe);
+		ioctl(fd, SHIFT_IOC_KICK, &id);
 		ioctl(fd, SHIFT_IOC_UNREGISTER, &id);
 		if (i % 32 == 31) {
 			void *p = mmap(NULL, 4096 * (1 + rnd() % 64),
@@ -110,6 +116,7 @@ static void *asker(void *arg)
 	while (!atomic_load(&over)) {
 		struct shift_abi_reg_cq cq = valid_cq(v);
 		struct shift_abi_reg_qp qp = valid_qp(v);
+		struct shift_abi_reg_srq srq = valid_srq(v);
 		struct shift_abi_id id = { SHIFT_ABI_QP, 0 };
 		int fd = atomic_load(&shared_fd);
 
@@ -118,6 +125,11 @@ static void *asker(void *arg)
 			id.id = qp.id;
 		ioctl(fd, SHIFT_IOC_WAIT, &id);
 		ioctl(fd, SHIFT_IOC_UNREGISTER, &id);
+		if (!ioctl(fd, SHIFT_IOC_REGISTER_SRQ, &srq)) {
+			id = (struct shift_abi_id) { SHIFT_ABI_SRQ, srq.id };
+			ioctl(fd, SHIFT_IOC_KICK, &id);
+			ioctl(fd, SHIFT_IOC_UNREGISTER, &id);
+		}
 	}
 	return NULL;
 }

@@ -117,8 +117,16 @@ static void create_objects(struct victim *v)
 			 .max_send_sge = 2, .max_recv_sge = 1 },
 		.qp_type = IBV_QPT_RC,
 	};
+	struct ibv_srq_init_attr srq_init = { .attr = { .max_wr = 63, .max_sge = 2 } };
 	struct map before[MAX_MAPS], found[MAX_MAPS];
 	unsigned int n;
+
+	n = uverbs_maps(before);
+	v->srq = ibv_create_srq(v->pd, &srq_init);
+	need(v->srq, "ibv_create_srq");
+	if (new_maps(before, n, found) != 1)
+		need(NULL, "SRQ ring not found");
+	v->srq_ring = ring_of(found);
 
 	n = uverbs_maps(before);
 	v->cq = ibv_create_cq(v->context, 63, NULL, v->channel, 0);
@@ -162,7 +170,7 @@ void victim_open(struct victim *v, const char *device)
 
 void victim_close(struct victim *v)
 {
-	if (ibv_destroy_qp(v->qp) || ibv_destroy_cq(v->cq) ||
+	if (ibv_destroy_qp(v->qp) || ibv_destroy_srq(v->srq) || ibv_destroy_cq(v->cq) ||
 	    ibv_destroy_comp_channel(v->channel) || ibv_dealloc_pd(v->pd) ||
 	    ibv_close_device(v->context))
 		report(false, "a destroy verb failed: %s", strerror(errno));
@@ -178,6 +186,18 @@ struct shift_abi_reg_cq valid_cq(const struct victim *v)
 		.handle = v->cq->handle,
 		.ring = v->cq_ring,
 		.flag_addr = (uintptr_t)&v->words[0],
+	};
+}
+
+struct shift_abi_reg_srq valid_srq(const struct victim *v)
+{
+	return (struct shift_abi_reg_srq) {
+		.abi_version = SHIFT_ABI_VERSION,
+		.provider = SHIFT_PROVIDER_RXE,
+		.cmd_fd = v->context->cmd_fd,
+		.handle = v->srq->handle,
+		.ring = v->srq_ring,
+		.flag_addr = (uintptr_t)&v->words[4],
 	};
 }
 

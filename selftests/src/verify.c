@@ -59,8 +59,8 @@ void die(int code, const char *format, ...)
 }
 
 enum long_only { OPT_OPS = 256, OPT_MIX, OPT_SEED, OPT_POLL, OPT_SRQ, OPT_SHARED_CQ,
-		 OPT_RESIZE_CQ, OPT_GUARD, OPT_ALLOW_ERROR, OPT_SOLICITED, OPT_RD_ATOMIC,
-		 OPT_SABOTAGE, OPT_POST_COST };
+		 OPT_RESIZE_CQ, OPT_SMALL_CQ, OPT_GUARD, OPT_ALLOW_ERROR, OPT_SOLICITED, OPT_RD_ATOMIC,
+		 OPT_FENCE, OPT_SABOTAGE, OPT_POST_COST };
 
 static const struct option long_options[] = {
 	{ "device", 1, NULL, 'd' }, { "gid-index", 1, NULL, 'x' },
@@ -79,7 +79,8 @@ static const struct option long_options[] = {
 	{ "resize-cq", 0, NULL, OPT_RESIZE_CQ }, { "guard", 0, NULL, OPT_GUARD },
 	{ "allow-error", 0, NULL, OPT_ALLOW_ERROR },
 	{ "solicited", 0, NULL, OPT_SOLICITED },
-	{ "rd-atomic", 1, NULL, OPT_RD_ATOMIC },
+	{ "rd-atomic", 1, NULL, OPT_RD_ATOMIC }, { "fence", 1, NULL, OPT_FENCE },
+	{ "small-cq", 0, NULL, OPT_SMALL_CQ },
 	{ "sabotage", 1, NULL, OPT_SABOTAGE },
 	{ "post-cost", 0, NULL, OPT_POST_COST },
 	{ "help", 0, NULL, 'h' }, { }
@@ -104,12 +105,14 @@ static void usage(int status)
 	       "                      emulated processor may be late by 100 ms)\n"
 	       "  --retry N           retries after that (3)\n"
 	       "  --post-cost         print what calls of ibv_post_send took\n"
+	       "  --small-cq          room for what is signaled, no more\n"
 	       "  --hold              connect, then wait for \"go\" on stdin\n"
 	       "Other operations than RDMA WRITE:\n"
 	       "  --ops LIST          of write write_imm send send_imm send_inv read\n"
 	       "                      fadd cas mw (BIND_MW, LOCAL_INV) awrite, or all\n"
 	       "                      (but awrite), in turn; a name may come twice\n"
 	       "  --mix               drawn at random from --seed N (printed)\n"
+	       "  --fence N           with --mix: one of N is fenced (8); 0: none\n"
 	       "  --size MIN-MAX      lengths from this range; 0 is one\n"
 	       "  --poll cq|start     ibv_poll_cq (default) or ibv_start_poll\n"
 	       "  --srq  --shared-cq  one for all QPs\n"
@@ -173,10 +176,12 @@ static bool parse_ops(struct options *opt, int c)
 	case OPT_SRQ: opt->srq = true; break;
 	case OPT_SHARED_CQ: opt->shared_cq = true; break;
 	case OPT_RESIZE_CQ: opt->resize_cq = true; break;
+	case OPT_SMALL_CQ: opt->small_cq = true; break;
 	case OPT_GUARD: opt->guard = true; break;
 	case OPT_ALLOW_ERROR: opt->allow_error = true; break;
 	case OPT_SOLICITED: opt->solicited = true; break;
 	case OPT_RD_ATOMIC: opt->rd_atomic = number(optarg, 1, 128); break;
+	case OPT_FENCE: opt->fence = number(optarg, 0, 1000); break;
 	case OPT_SABOTAGE: opt->sabotage = optarg; break;
 	case OPT_POST_COST: opt->post_cost = true; break;
 	default: return false;
@@ -208,7 +213,7 @@ static void parse(struct options *opt, int argc, char **argv)
 		.device = "rxe0", .gid_index = -1, .port = 18600, .qps = 1,
 		.size = 4096, .size_min = 4096, .depth = 16, .chain = 1, .sge = 1,
 		.signal_every = 1, .timeout = 60, .qp_timeout = 18,
-		.retry = 3, .rd_atomic = 4,
+		.retry = 3, .rd_atomic = 4, .fence = 8,
 	};
 	while ((c = getopt_long(argc, argv, "h", long_options, NULL)) != -1) {
 		switch (c) {

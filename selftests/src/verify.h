@@ -54,6 +54,7 @@ struct options {
 	bool bidir;
 	bool hold;
 	bool events;
+	bool small_cq;
 
 	/* with --ops only; see verify_ops.h */
 	const char *ops;
@@ -61,6 +62,7 @@ struct options {
 	uint64_t seed;
 	size_t size_min;
 	unsigned int rd_atomic;
+	unsigned int fence;	/* one of so many is fenced, with --mix; 0: none */
 	bool mix;
 	bool poll_ex;
 	bool srq;

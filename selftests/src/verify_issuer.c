@@ -267,7 +267,8 @@ static bool spoil(struct rig *rig, struct lane *lane, uint64_t seq, const struct
 {
 	bool imm = wr->opcode == IBV_WR_SEND_WITH_IMM ||
 		   wr->opcode == IBV_WR_RDMA_WRITE_WITH_IMM;
-	bool remote = wr->opcode == IBV_WR_RDMA_READ ||
+	/* A READ of no bytes needs no valid rkey (IB spec, C9-88). */
+	bool remote = (wr->opcode == IBV_WR_RDMA_READ && step->len) ||
 		      wr->opcode == IBV_WR_ATOMIC_FETCH_AND_ADD;
 
 	if (imm && sabotage(rig, "imm", lane, seq))

@@ -127,7 +127,7 @@ void plan_step(const struct plan *plan, struct stream s, uint64_t seq, struct st
 	step->shared = r >> 32 & 1;
 	step->drawn_signal = plan->mix && (r >> 33) % 4 == 0;
 	step->solicited = opt->solicited && (r >> 35) % 4 == 0;
-	step->fenced = plan->mix && (r >> 37) % 8 == 0;
+	step->fenced = plan->mix && opt->fence && (r >> 37) % opt->fence == 0;
 	switch (step->op) {
 	case OP_FADD:
 	case OP_CAS:

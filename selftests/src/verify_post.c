@@ -116,9 +116,18 @@ static void start_one(struct ibv_qp_ex *qpx, const struct ibv_send_wr *wr)
 
 static void set_data(struct ibv_qp_ex *qpx, const struct ibv_send_wr *wr)
 {
-	if (!wr->num_sge || wr->opcode == IBV_WR_ATOMIC_WRITE)
+	switch (wr->opcode) {
+	case IBV_WR_ATOMIC_WRITE:
+	case IBV_WR_BIND_MW:
+	case IBV_WR_LOCAL_INV:
 		return;
-	if (wr->send_flags & IBV_SEND_INLINE)
+	default:
+		break;
+	}
+	/* Without a setter the request is not complete, also where there is no data. */
+	if (!wr->num_sge)
+		ibv_wr_set_sge_list(qpx, 0, wr->sg_list);
+	else if (wr->send_flags & IBV_SEND_INLINE)
 		ibv_wr_set_inline_data(qpx, (void *)(uintptr_t)wr->sg_list->addr,
 				       wr->sg_list->length);
 	else if (wr->num_sge == 1)

@@ -144,7 +144,9 @@ void side_open(struct side *side)
 		if (!side->channel)
 			die(EXIT_SETUP, "ibv_create_comp_channel");
 	}
-	entries = side->opt.qps * (side->opt.depth + side->ack_slots);
+	entries = side->opt.small_cq ? side->opt.depth / side->opt.signal_every + 2 :
+				       side->opt.depth;
+	entries = side->opt.qps * (entries + side->ack_slots);
 	side->cq = ibv_create_cq(side->context, entries, NULL, side->channel, 0);
 	if (!side->cq)
 		die(EXIT_SETUP, "ibv_create_cq: %s", strerror(errno));

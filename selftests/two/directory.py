@@ -131,7 +131,7 @@ def no_failback(bed):
         verify.finish()
 
 
-@test("directory", "shiftd killed under traffic, then a failover", MAIN,
+@test("directory", "shiftd killed under traffic, then a failover", STOCK,
       LOADED)
 def without_shiftd(bed):
     """What was possible stays possible."""

@@ -4,7 +4,7 @@
 from functools import partial
 
 import shift
-from registry import BARE, FULL, MAIN, SHIFT, add, test
+from registry import BARE, FULL, MAIN, SHIFT, STOCK, add, test
 from testbed import Failure, check, wait_for
 from traffic import Verify
 
@@ -22,6 +22,7 @@ def shape(size, qps):
 def start(bed, *options, qps=1, state="default", **more):
     """Connect shift_verify and wait until all of its QPs are protected."""
     client, server = bed.nodes[:2]
+    more = {"env": bed.nics.env, "device": bed.nics.default, **more}
     verify = Verify(client, server, *options, qps=qps, **more)
     for node in (client, server):
         shift.protected(node, qps, state)
@@ -99,7 +100,7 @@ def scatter(bed):
     survives(bed, verify, "local")
 
 
-@test("failover", "inline data", MAIN)
+@test("failover", "inline data", STOCK)
 def inline(bed):
     """The application reuses its buffer right after the post."""
     verify = start(bed, "--size", 100, "--depth", 64, "--progress", 500,
@@ -115,7 +116,7 @@ def inline_wr(bed):
     survives(bed, verify, "remote")
 
 
-@test("failover", "both directions of 4 QPs", MAIN)
+@test("failover", "both directions of 4 QPs", STOCK)
 def both_directions(bed):
     """Requester and responder on both sides of each QP."""
     verify = start(bed, *shape(4096, 4), "--bidir", qps=4)
@@ -174,7 +175,7 @@ def dropped(bed, rail=0):
 
 
 add("failover", "128 x 64 KiB, data lost after the second",
-    partial(cut_after_two, "data"), MAIN)
+    partial(cut_after_two, "data"), STOCK)
 add("failover", "128 x 64 KiB, all ACKs lost",
     partial(cut_after_two, "acks"), MAIN)
 add("failover", "128 x 64 KiB, all packets lost inside the third",
@@ -239,7 +240,8 @@ def heartbeat(busy, bed):
     goes_silent(bed)
     wait_for("failover on both nodes",
              lambda: min(counters.delta("switches")) >= 2, 90)
-    counters.still("swallowed")
+    if not bed.nics.flushes:
+        counters.still("swallowed")
     causes = {row["cause"] for node in bed.nodes[:2] for row in shift.qps(node)}
     check("heartbeat" in causes and causes <= {"heartbeat", "peer"},
           f"the causes are {causes}")

@@ -5,8 +5,8 @@ from functools import partial
 
 import shift
 from registry import FULL, MAIN, STOCK, add, test
-from testbed import Failure, wait_for
-from two.failover import pull, shape, start, survives
+from testbed import Failure, check, wait_for
+from two.failover import dropped, pull, shape, start, survives
 from two.moved import MIXED
 
 BIDIR = [*MIXED, "--bidir", "--signal-every", 4]
@@ -40,18 +40,8 @@ def everywhere(bed, verify, state):
 
 
 def home(bed, verify):
-    """Move all QPs back to their default device and wait until they are there."""
-    client, qps = bed.nodes[0], verify.qps
-    shift.must(client, "pair", "undrain", "rxe0")
-
-    def arrived():
-        rows = [row for node in bed.nodes[:2] for row in shift.qps(node)]
-        if len(rows) == 2 * qps and all(row["state"] == "returned" for row in rows):
-            return True
-        # What was refused, or called off, is asked for again.
-        shift.ctl(client, "pair", "undrain", "rxe0")
-        return False
-    telling(verify, lambda: wait_for("all QPs are home", arrived, 60))
+    """All QPs are back on their default device."""
+    telling(verify, lambda: shift.home(bed, verify.qps))
 
 
 def there_and_back(options, qps, bed):
@@ -62,7 +52,7 @@ def there_and_back(options, qps, bed):
     verify.go()
     verify.more(2)
     for _ in range(3):
-        shift.must(client, "pair", "drain", "rxe0")
+        shift.must(client, "pair", "drain", bed.nics.default)
         everywhere(bed, verify, "fallback")
         verify.more(2)
         home(bed, verify)
@@ -112,12 +102,42 @@ def second(options, qps, side, bed):
     counters.still("failed", "illegal", "msg_bad")
 
 
+def patience(nodes, scale):
+    """The module's deadlines, in units of those for hardware."""
+    for node in nodes:
+        node.must(f"echo {scale} > /sys/module/rdma_shift/parameters/deadline_scale")
+
+
+@test("home", "work that stands still without an error leaves its path")
+def stalled(bed):
+    """Writes are lost, the link is answered, and retries would take an hour to say so."""
+    nodes = bed.nodes[:2]
+    verify = start(bed, *shape(4096, 2), "--qp-timeout", 27, qps=2)
+    survives(bed, verify, "local", 2, finish=False)
+    bed.plug_all()
+    shift.wait_session(bed, 2)
+    counters = shift.Counters(bed)
+    patience(nodes, 3)
+    try:
+        bed.drop(nodes[0], 1, "--dir", "out", "--opcode", "RC_WRITE_*")
+        telling(verify, lambda: wait_for("all QPs are home", lambda: all(
+            row["state"] == "returned" for node in nodes for row in shift.qps(node)), 180))
+    finally:
+        patience(nodes, shift.DEADLINE_SCALE)
+    check(counters.delta("stalled")[0] >= 2, f"stalled: {counters.delta('stalled')}")
+    check(dropped(bed, 1) > 0, "no packet was lost")
+    verify.more(3)
+    verify.finish()
+    counters.moved("returns", 2)
+    counters.still("failed", "illegal", "msg_bad")
+
+
 @test("home", "an idle application", STOCK)
 def idle(bed):
     """An application that polls nothing has no part in it."""
     verify = start(bed, *shape(4096, 2), qps=2)
     counters = shift.Counters(bed)
-    shift.must(bed.nodes[0], "pair", "drain", "rxe0")
+    shift.must(bed.nodes[0], "pair", "drain", bed.nics.default)
     everywhere(bed, verify, "fallback")
     home(bed, verify)
     verify.go()
@@ -135,13 +155,14 @@ def by_link(bed):
     verify.go()
     verify.more(2)
     shift.refused(client, "link", "switch", "9999", says="link")
-    shift.refused(client, "qp", "move", "rxe0", "1", "backup", says="no protected QP")
+    shift.refused(client, "qp", "move", bed.nics.default, "1", "backup",
+                  says="no protected QP")
     shift.refused(client, "pair", "drain", "eth0", says="no such")
     link = [row["link"] for row in shift.show(client, "link") if row["dev"] == "rxe0"]
     shift.must(client, "link", "switch", str(link[0]))
     everywhere(bed, verify, "fallback")
     qpn = shift.qps(client)[0]["qpn"]
-    shift.must(client, "qp", "move", "rxe0", str(qpn), "default")
+    shift.must(client, "qp", "move", bed.nics.default, str(qpn), "default")
     wait_for("one QP is home", lambda: sorted(
         row["state"] for row in shift.qps(client)) == ["fallback", "returned"], 60)
     verify.more(2)
@@ -159,7 +180,7 @@ def register():
         add("home", f"{side} cable, plugged again, pulled again",
             partial(plugged, BIDIR, 2, side), STOCK if side == "local" else FULL)
         add("home", f"{side} cable, then the backup's",
-            partial(second, BIDIR, 2, side), MAIN if side == "local" else FULL)
+            partial(second, BIDIR, 2, side), STOCK if side == "local" else FULL)
 
 
 register()

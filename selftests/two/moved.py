@@ -4,9 +4,9 @@
 from functools import partial
 
 import shift
-from registry import FULL, MAIN, add
+from registry import FULL, MAIN, STOCK, add
 from testbed import check, wait_for
-from two.failover import dropped, pull, start, survives
+from two.failover import dropped, on_backup, pull, start, survives
 
 MOVED = "write,write_imm,send,send_imm,read"
 PACE = ["--progress", 50, "--depth", 16]
@@ -22,11 +22,24 @@ MIXES = {
     # Not --solicited: what comes from the backup may wake more than asked for.
     "asleep": ([*MIXED, "--bidir", "--events"], 2, "remote", FULL),
     "one CQ for all, resized": (
-        [*MIXED, "--bidir", "--shared-cq", "--resize-cq"], 4, "local", FULL),
+        [*MIXED, "--bidir", "--shared-cq", "--resize-cq"], 4, "local", STOCK),
+    "one CQ for all, remote cable": (
+        [*MIXED, "--bidir", "--shared-cq"], 4, "remote", STOCK),
+    "one CQ for all, asleep": (
+        [*MIXED, "--bidir", "--shared-cq", "--events"], 2, "local", MAIN),
+    "one CQ for all, unsignaled": (
+        [*MIXED, "--bidir", "--shared-cq", "--signal-every", 8, "--chain", 8], 4,
+        "local", STOCK),
     "ibv_start_poll": ([*MIXED, "--bidir", "--poll", "start"], 2, "local", FULL),
     "messages of 64 KiB": (
         ["--ops", MOVED, "--mix", "--bidir", "--size", "1-65536", "--progress", 10,
          "--depth", 8], 2, "local", FULL),
+}
+
+# Lost at the client, one after the other, each once: direction, opcodes.
+LOSSES = {
+    "requests": ("out", ("RC_READ_REQ", "RC_WRITE_*", "RC_SEND_*") * 2),
+    "READ answers": ("in", ("RC_READ_RESP_*",) * 6),
 }
 
 
@@ -59,6 +72,30 @@ def lost_answer(name, opcode, options, bed):
     counters.still("failed", "illegal", "msg_bad")
 
 
+def fenced(direction, opcodes, bed):
+    """Packets are lost on the backup where every third operation has a fence.
+
+    A retry of a READ behind a fenced operation is what rxe's own fence does not survive.
+    """
+    client = bed.nodes[0]
+    verify = start(bed, *MIXED, "--bidir", "--fence", 3, qps=2)
+    survives(bed, verify, "local", 2, finish=False)
+    counters = shift.Counters(bed)
+    check(not dropped(bed, 1), "packets are lost already")
+    for lost, opcode in enumerate(opcodes, 1):
+        # its number among those to come; not always the first of a burst
+        bed.drop(client, 1, "--dir", direction, "--opcode", opcode, "--skip", 5 * lost,
+                 "--count", 1)
+        wait_for(f"loss {lost}", lambda n=lost: dropped(bed, 1) == n, 60)
+        verify.more(1)
+    verify.more(2)
+    on_backup(bed, 2)
+    verify.finish()
+    check(dropped(bed, 1) == len(opcodes), f"{dropped(bed, 1)} packets were lost")
+    # Nobody left the path over it, and nothing stood still until its deadline.
+    counters.still("switches", "stalled", "failed", "illegal", "msg_bad")
+
+
 def atomics(bed):
     """One whose answer is lost ends in an error, is never applied twice."""
     verify = start(bed, "--ops", "fadd,cas,write", "--mix", "--allow-error", *PACE, qps=4)
@@ -86,6 +123,9 @@ def register():
             ("read", "RC_READ_RESP_*", ()), ("send", "RC_ACK", ("--shared-cq", "--bidir"))):
         add("moved", " ".join((name, "answers lost", *options)),
             partial(lost_answer, name, opcode, options), FULL)
+    for name, (direction, opcodes) in LOSSES.items():
+        add("moved", f"fences on the backup, {name} lost",
+            partial(fenced, direction, opcodes))
     add("moved", "atomics: an error where the answer is lost", atomics, FULL)
 
 

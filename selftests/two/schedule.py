@@ -51,7 +51,7 @@ class Event:
         rail = int(self.away)
         if self.kind == "operator":
             shift.must(bed.nodes[self.side], "pair",
-                       "undrain" if self.away else "drain", "rxe0")
+                       "undrain" if self.away else "drain", bed.nics.default)
         elif self.kind == "cable":
             bed.nodes[self.side].link(rail, False)
         else:
@@ -94,29 +94,33 @@ class Schedule:
     def moved(self, bed, event, verify):
         """All QPs have arrived where the event sends them."""
         want = "returned" if event.away else "fallback"
+        seen = []
 
         def arrived():
-            states = [row["state"] for node in bed.nodes[:2] for row in shift.qps(node)]
-            if len(states) == 2 * self.qps and set(states) == {want}:
+            rows = [row for node in bed.nodes[:2] for row in shift.qps(node)]
+            states = [(row["state"], row.get("reason")) for row in rows]
+            if states and states not in seen:
+                seen.append(states)
+            if len(rows) == 2 * self.qps and {row["state"] for row in rows} == {want}:
                 return True
             event.again(bed)
             return False
         try:
             wait_for(f"all QPs are {want} after {event}", arrived, 180)
         except Failure as failure:
-            raise Failure(f"{failure}\nclient:\n{verify.client.tail()}\n"
+            raise Failure(f"{failure}; their states were {seen[-6:]}\nclient:\n{verify.client.tail()}\n"
                           f"server:\n{verify.server.tail()}") from None
 
     def run(self, bed):
         """Traffic, the events, traffic in between, all verified."""
         verify = start(bed, "--ops", ",".join(self.ops), "--mix", "--size", self.size,
-                       "--progress", 20, *self.options, qps=self.qps)
+                       "--progress", 20, *bed.nics.has(self.options), qps=self.qps)
         counters = shift.Counters(bed)
         try:
             self.happens(bed, verify)
         finally:
             for node in bed.nodes[:2]:
-                shift.must(node, "pair", "undrain", "rxe0")
+                shift.must(node, "pair", "undrain", bed.nics.default)
         counters.moved("switches", self.qps * len(self.events))
         counters.still("failed", "illegal", "msg_bad")
 

@@ -1,0 +1,163 @@
+# SPDX-License-Identifier: GPL-2.0
+"""Queue pairs of the patched libmlx5 move: mls0 is backed by mls1.
+
+Beside tests of its own, those of other files on these devices: the same functions, as
+they take the devices from Cluster.nics.
+"""
+
+import os
+import re
+from contextlib import contextmanager
+from fnmatch import fnmatch
+from functools import partial
+
+import shift
+from registry import FULL, STOCK, TESTS, add
+from testbed import RXE, Nics, check, wait_for
+
+from two import home, moved, progress, schedule, second     # noqa: F401 pylint: disable=W0611
+from two import mlx5_soft
+from two.failover import start, survives
+from two.mlx5_soft import ENVS, MODULE, install
+
+LONG, MORE = (FULL, STOCK) if os.environ.get("SHIFT_LONG") else ((), FULL)
+UNPROVEN = FULL if os.environ.get("SHIFT_UNPROVEN") else ()
+
+
+def begin(node):
+    """mls0 on rxe0 and mls1 on rxe1, each backed by the other."""
+    install(node)
+    node.run("rmmod mlx5_soft")
+    node.must(f"insmod {MODULE} on=rxe0,rxe1")
+    node.must("echo 1 >/sys/module/rdma_shift/parameters/mlx5")
+    shift.must(node, "pair", "add", "mls0", "mls1")
+
+
+MLX5 = Nics("mls0", "mls1", ENVS["patched"], begin, lacks=["--resize-cq"], flushes=True)
+
+
+@contextmanager
+def devices(bed):
+    """The test's devices are MLX5 on all nodes, while it lasts."""
+    bed.nics = MLX5
+    try:
+        for node in bed.nodes:
+            begin(node)
+        yield
+    finally:
+        bed.nics = RXE
+        bed.stop_processes()
+        bed.plug_all()
+        for node in bed.nodes:
+            wait_for(f"{node.name}: no tracked object",
+                     lambda node=node: not shift.tracked(node))
+            node.run("rmmod mlx5_soft")
+    for node in bed.nodes:
+        check(node.run("test -e /sys/module/mlx5_soft").status,
+              f"{node.name}: mlx5_soft is still loaded")
+
+
+def on_mlx5(function, bed):
+    """A test that knows nothing of it."""
+    with devices(bed):
+        function(bed)
+
+
+def failover(side, options, bed, qps=1):
+    """Traffic, a cable, traffic on the backup, a clean end."""
+    verify = start(bed, *options, qps=qps)
+    survives(bed, verify, side, qps)
+
+
+DEPTH = 4096
+
+
+def locks(node, limit=None):
+    """memlock_edge with large rings, as an ordinary user: (their pages, its QPs, its output).
+
+    With a limit, in pages, it makes nothing but the rings.
+    """
+    kib = "" if limit is None else f"ulimit -l {4 * limit} && "
+    count = 8 if limit is None else 0
+    edge = node.start(f"{kib}exec memlock_edge mls0 64 {count} {DEPTH}",
+                      env=ENVS["patched"], user="lab")
+    rings = int(edge.wait_line(r"^rings (\d+)$").group(1))
+    rows = shift.qps(node)
+    edge.send("go")
+    edge.expect(0)
+    return rings, rows, re.findall("^(?:registered|refilled).*", edge.text, re.M)
+
+
+def locked_memory(bed):
+    """Rings are charged to their owner, who may lock as much beside them as ever."""
+    with mlx5_soft.devices(bed) as (node, _):
+        stock, _, plain = locks(node)
+        check(re.match("registered [1-9]", plain[0]), plain)
+    with devices(bed):
+        node = bed.nodes[0]
+        charged, rows, kept = locks(node)
+        check(rows[0]["reason"] == "not-rts", f"not registered: {rows}")
+        # the same pages once more, without those of two doorbell records
+        check(charged == 2 * stock - 2, f"{charged} pages are charged, {stock} without "
+                                        "the module")
+        check(kept == plain, f"{kept} with the module, {plain} without")
+        # room for its own rings: we get none for the QP's
+        tight, rows, _ = locks(node, stock + 8)
+        check(stock < tight < charged, f"{tight} pages, not between {stock} and {charged}")
+        check([row["reason"] for row in rows] == ["no-provider"], f"{rows}")
+
+
+def register():
+    """Those that come in several forms."""
+    small = ["--size", 4096, "--depth", 32, "--progress", 64]
+    for name, side, options, qps, kernels in (
+            ("WRITE, local cable", "local", [], 1, STOCK),
+            ("WRITE, remote cable", "remote", [], 1, MORE),
+            ("4 QPs, both directions", "local", ["--bidir"], 4, STOCK),
+            ("1 of 8 signaled", "local", ["--signal-every", 8, "--chain", 4], 1, MORE),
+            ("SEND", "local", ["--ops", "send"], 1, MORE),
+            ("SEND, remote cable", "remote", ["--ops", "send,send_imm"], 1, MORE),
+            ("READ", "local", ["--ops", "read"], 1, MORE),
+            ("all but atomics", "local",
+             ["--ops", "write,write_imm,send,send_imm,read", "--mix"], 2, MORE),
+            ("inline", "local", ["--inline", "--size", 100], 1, MORE),
+            ("ibv_wr_*", "local", ["--post", "wr", "--chain", 4], 1, MORE),
+            ("ibv_start_poll", "local", ["--ops", "write,send", "--poll", "start"], 1, MORE),
+            ("events", "local", ["--events"], 2, MORE)):
+        add("mlx5", name, partial(on_mlx5, partial(failover, side, small + options, qps=qps)),
+            kernels)
+    add("mlx5", "locked memory", locked_memory)
+
+
+# Of other suites: what is part of each run; the rest of them with SHIFT_LONG=1.
+SUITES = ("failover", "moved", "home", "progress", "schedule", "second")
+SHORT = ("failover: 128 x 64 KiB, all ACKs lost",
+         "failover: 128 x 64 KiB, all packets lost inside the third",
+         "home: drain and undrain: all, both directions",
+         "home: local cable, plugged again, pulled again",
+         "home: remote cable, then the backup's",
+         "moved: all, both directions", "moved: read answers lost",
+         "moved: send answers lost --shared-cq --bidir",
+         f"schedule: 1 of seed {schedule.SEED}")
+# Not seen to pass yet, as they were not run: with SHIFT_UNPROVEN=1 only.
+UNSEEN = ("failover: local cable, 1 *", "failover: remote cable, *", "failover: i[bn]*",
+          "failover: unsignaled*", "failover: scatter*", "failover: both directions*",
+          "failover: completions*")
+# What the device cannot do: to resize a CQ; to come back under an application's hands.
+LEFT_OUT = ("moved: one CQ for all, resized",
+            "second: the backup device is removed from under a returned QP")
+
+
+def borrow():
+    """Tests of other suites that begin with module and pairs."""
+    for test in list(TESTS):
+        title = f"{test.suite}: {test.name}"
+        if test.suite in SUITES and title not in LEFT_OUT and test.kernels:
+            kernels = FULL if title in SHORT else LONG
+            if any(fnmatch(title, pattern) for pattern in UNSEEN):
+                kernels = UNPROVEN
+            add("mlx5", title, partial(on_mlx5, test.function), kernels)
+
+
+register()
+borrow()

@@ -1,0 +1,112 @@
+# SPDX-License-Identifier: GPL-2.0
+"""A NIC that cannot be asked how far it got: what the policy makes of it."""
+
+from contextlib import contextmanager
+from functools import partial
+
+import shift
+from registry import add, test
+from testbed import PREFIX, check, wait_for
+from two.failover import dropped, pull, start
+from two.moved import PACE
+
+
+@contextmanager
+def dead_nic(node, reset=0):
+    """The node's driver answers no question about a QP of rxe0."""
+    node.must(f"insmod {PREFIX}/dead_nic.ko dev=rxe0 reset={reset}", timeout=120)
+    try:
+        yield
+        refused = int(node.must("cat /sys/module/dead_nic/parameters/refused"))
+        check(refused > 0, "the driver was not asked")
+    finally:
+        node.must("rmmod dead_nic", timeout=120)
+
+
+@contextmanager
+def policies(bed, *words):
+    """Policies of the nodes' pairs, and strict again."""
+    device = bed.nics.default
+    try:
+        for node, word in zip(bed.nodes, words):
+            shift.must(node, "pair", "set", device, "--policy", word)
+            pairs = {row["dev"]: row["policy"] for row in shift.show(node, "pair")}
+            check(pairs[device] == word, f"the pairs are {pairs}")
+            seen = node.must(f"cat /sys/class/infiniband/{device}/shift/policy").strip()
+            check(seen == word, f"sysfs says {seen}, not {word}")
+        yield
+    finally:
+        bed.stop_processes()
+        for node in bed.nodes:
+            shift.must(node, "pair", "set", device, "--policy", "strict")
+
+
+def cut_after_two(bed):
+    """128 WRITEs in one post; the third and all after it get lost on their way.
+
+    All that was executed was acknowledged: nothing can be executed twice.
+    """
+    client = bed.nodes[0]
+    verify = start(bed, "--size", 65536, "--depth", 128, "--chain", 128,
+                   "--iters", 128, "--progress", 1)
+    bed.drop(client, 0, "--dir", "out", "--opcode", "RC_WRITE_*", "--skip", 128)
+    verify.go()
+    verify.past(2)
+    wait_for("packets lost", lambda: dropped(bed) > 0)
+    return verify
+
+
+def writes(client, server, survives, bed):
+    """The responder's NIC cannot be asked; WRITEs are outstanding."""
+    with policies(bed, client, server), dead_nic(bed.nodes[1]):
+        counters = shift.Counters(bed)
+        verify = cut_after_two(bed)
+        bed.nodes[0].link(0, False)
+        if survives:
+            verify.end()
+            counters.moved("switches")
+            counters.still("failed")
+            check(counters.delta("doubtful")[0] >= 126,
+                  f"posted again in doubt: {counters.delta('doubtful')}")
+        else:
+            verify.fails()
+            counters.still("switches", "doubtful")
+        check(counters.delta("unknown") == [0, 1],
+              f"not asked in vain once: {counters.delta('unknown')}")
+        counters.still("illegal", "msg_bad")
+
+
+for _client, _server in (("strict", "strict"), ("paper", "strict"), ("strict", "paper"),
+                         ("paper", "paper")):
+    add("progress", f"unknown: {_client} here, {_server} at the peer",
+        partial(writes, _client, _server, _client == _server == "paper"))
+
+
+@test("progress", "unknown, strict: READs are asked again")
+def reads(bed):
+    """What is asked twice harms nobody: no policy is needed."""
+    verify = start(bed, "--ops", "read", "--size", "1-9000", "--guard", *PACE)
+    counters = shift.Counters(bed)
+    verify.go()
+    verify.more(2)
+    with dead_nic(bed.nodes[1]):
+        pull(bed, "local")
+        wait_for("failover on both nodes",
+                 lambda: min(counters.delta("switches")) >= 1, 60)
+    verify.more(2)
+    verify.finish()
+    check(counters.delta("unknown") == [0, 1],
+          f"not asked in vain once: {counters.delta('unknown')}")
+    counters.still("failed", "doubtful", "illegal")
+
+
+@test("progress", "a NIC that does not stop: an error, whatever the policy")
+def not_stopped(bed):
+    """Its completions would mix with ours."""
+    with policies(bed, "paper", "paper"), dead_nic(bed.nodes[1], reset=1):
+        counters = shift.Counters(bed)
+        verify = cut_after_two(bed)
+        bed.nodes[0].link(0, False)
+        verify.fails()
+        counters.moved("failed")
+        counters.still("switches", "doubtful", "unknown", "illegal")

@@ -1,0 +1,289 @@
+# SPDX-License-Identifier: GPL-2.0
+"""Second failures: what dies while a switch, or the backup, is in use already."""
+
+from functools import partial
+
+import shift
+from registry import add, test
+from testbed import CONTROL_RAIL, TOP, check, wait_for
+from two.failover import goes_silent, pull, shape, start, survives
+from two.home import BIDIR, everywhere, home, telling
+
+QPS = 2
+
+
+def in_fallback(bed, verify):
+    """A cable is out, both ends are on the backup."""
+    survives(bed, verify, "local", verify.qps, finish=False)
+
+
+def is_returned(bed, verify):
+    """Drained and taken back."""
+    verify.go()
+    verify.more(1)
+    shift.must(bed.nodes[0], "pair", "drain", bed.nics.default)
+    everywhere(bed, verify, "fallback")
+    home(bed, verify)
+    verify.more(1)
+
+
+def is_asking(bed, verify):
+    """The peer's backup died a moment before the fault: nobody answers."""
+    verify.go()
+    verify.more(1)
+    bed.nodes[1].link(1, False)
+    pull(bed, "local")
+    telling(verify, lambda: wait_for("a switch", lambda: any(
+        row["state"] == "switching" for row in shift.qps(bed.nodes[0])), 30))
+
+
+def is_settling(bed, verify):
+    """A move waits for work that will not finish: its path is silent."""
+    verify.go()
+    verify.more(1)
+    goes_silent(bed)
+    shift.must(bed.nodes[0], "pair", "drain", bed.nics.default)
+
+
+STATES = {"fallback": in_fallback, "returned": is_returned, "asking": is_asking,
+          "settling": is_settling}
+
+
+def no_qp_left(bed):
+    """Whatever the applications had is gone."""
+    for node in bed.nodes:
+        wait_for(f"{node.name}: no QP left", lambda node=node: not shift.qps(node), 60)
+
+
+@test("second", "an application killed in every state")
+def killed(bed):
+    """Nothing is left of it, the next one runs, the module can be unloaded."""
+    client = bed.nodes[0]
+    for reach in STATES.values():
+        verify = start(bed, *BIDIR, qps=QPS)
+        reach(bed, verify)
+        client.must("killall -9 shift_verify")
+        check(verify.client.wait(60) == 137, "the client was not killed")
+        verify.server.wait(90)
+        no_qp_left(bed)
+        shift.must(client, "pair", "undrain", bed.nics.default)
+        bed.plug_all()
+        shift.wait_session(bed)
+    shift.forget(bed)
+    shift.setup(bed)
+
+
+def delete(node, device):
+    """Remove an RDMA device; rxe waits until applications have closed it."""
+    return node.start(f"rdma link delete {device}")
+
+
+def bring_back(node):
+    """The devices that were removed, and their pairs."""
+    for rail in range(2):
+        if node.run(f"rdma link show rxe{rail}/1").status:
+            node.must(f"rdma link add rxe{rail} type rxe netdev rail{rail}")
+    there = {row["dev"] for row in shift.show(node, "pair")}
+    for dev, backup in (("rxe0", "rxe1"), ("rxe1", "rxe0")):
+        if dev not in there:
+            shift.must(node, "pair", "add", dev, backup)
+    # those that stand on them went with them
+    nics = node.cluster.nics
+    if nics.begin and nics.default not in there:
+        nics.begin(node)
+
+
+def reasons(node):
+    """States of a node's QPs, with why they are not protected."""
+    return {(row["state"], row.get("reason")) for row in shift.qps(node)}
+
+
+@test("second", "the backup device is removed from under a returned QP")
+def backup_removed(bed):
+    """It goes on where it is, with new memory too, unprotected."""
+    client = bed.nodes[0]
+    verify = start(bed, *BIDIR, qps=QPS)
+    counters = shift.Counters(bed)
+    try:
+        is_returned(bed, verify)
+        delete(client, "rxe1").expect(0)
+        verify.more(3)
+        check(reasons(client) == {("unprotected", "device-gone")},
+              f"the QPs are {reasons(client)}")
+        # The pair is there again; these QPs' memory has no mirror.
+        bring_back(client)
+        verify.more(2)
+        check(reasons(client) == {("unprotected", "device-gone")},
+              f"the QPs are {reasons(client)}")
+        counters.still("failed", "illegal", "msg_bad")
+        pull(bed, "local")
+        verify.fails()
+    finally:
+        bed.stop_processes()
+        bring_back(client)
+    bed.plug_all()
+    shift.wait_session(bed)
+    verify = start(bed, *shape(4096, 1))
+    survives(bed, verify, "local")
+
+
+def device_removed(reach, device, bed):
+    """The application gets an error, the device goes, all can be set up again."""
+    client = bed.nodes[0]
+    verify = start(bed, *BIDIR, qps=QPS)
+    try:
+        reach(bed, verify)
+        removal = delete(client, device)
+        status = verify.client.wait(120)
+        # its own QP was reset: as its device goes a post may be refused before the error
+        # is polled
+        refused = device == "rxe0" and ": posting: Invalid argument" in verify.client.text
+        check(status == 3 or (status == 1 and refused),
+              f"the client ended with {status}:\n{verify.client.tail()}")
+        if refused:
+            verify.server.expect(3)
+        else:
+            verify.fails(status=None)
+        removal.expect(0)
+        no_qp_left(bed)
+    finally:
+        bed.stop_processes()
+        bring_back(client)
+    bed.plug_all()
+    shift.must(client, "pair", "undrain", bed.nics.default)
+    shift.wait_session(bed)
+    verify = start(bed, *shape(4096, 1))
+    verify.go()
+    verify.more(1)
+    verify.finish()
+
+
+for _state, _device in (("fallback", "rxe1"), ("fallback", "rxe0"), ("returned", "rxe0")):
+    add("second", f"{_device} is removed in state {_state}",
+        partial(device_removed, STATES[_state], _device))
+
+
+def on_default(bed, verify):
+    """Nothing has happened yet."""
+    del bed
+    verify.go()
+    verify.more(1)
+
+
+def in_switch(bed, verify):
+    """The cable goes and the peer with it."""
+    verify.go()
+    verify.more(1)
+    pull(bed, "local")
+
+
+def peer_resets(reach, bed):
+    """The survivor gets its error; the peer's next life is known as a new one."""
+    client, server = bed.nodes[:2]
+    verify = start(bed, *BIDIR, qps=QPS)
+    reach(bed, verify)
+    illegal = shift.stats(client)["illegal"]
+    server.reset()
+    status = verify.client.wait(120)
+    check(status == 3, f"the client ended with {status}:\n{verify.client.tail()}")
+    check(shift.stats(client)["illegal"] == illegal, "an illegal transition")
+    wait_for(f"{client.name}: no QP left", lambda: not shift.qps(client), 60)
+    shift.install(bed, shift.Built(TOP), [server])
+    bed.plug_all()
+    shift.load(server)
+    shift.pair(server)
+    shift.introduce(bed)
+    shift.wait_session(bed)
+    verify = start(bed, *shape(4096, 1))
+    survives(bed, verify, "local")
+
+
+for _name, _reach in (("default", on_default), ("fallback", in_fallback),
+                      ("a switch", in_switch)):
+    add("second", f"the peer is reset in {_name}", partial(peer_resets, _reach))
+
+
+@test("second", "both ends start a move at the same moment")
+def both_move(bed):
+    """Two asks, one switch for each QP: the higher epoch wins."""
+    verify = start(bed, *BIDIR, qps=4)
+    counters = shift.Counters(bed)
+    verify.go()
+    verify.more(1)
+    for _ in range(3):
+        for verb, state in (("drain", "fallback"), ("undrain", "returned")):
+            for node in bed.nodes:
+                node.start(["shiftctl", "pair", verb, bed.nics.default])
+            if verb == "drain":
+                everywhere(bed, verify, state)
+            else:
+                home(bed, verify)
+            verify.more(1)
+    verify.finish()
+    counters.moved("returns", 12)
+    counters.still("failed", "illegal", "msg_bad")
+
+
+@test("second", "both paths die in fallback: the error comes in time")
+def nothing_left(bed):
+    """The one that is in use and the one that was left."""
+    verify = start(bed, *BIDIR, qps=QPS)
+    in_fallback(bed, verify)
+    counters = shift.Counters(bed)
+    bed.nodes[1].link(0, False)
+    bed.nodes[1].link(1, False)
+    verify.fails(timeout=90)
+    counters.still("illegal")
+
+
+@test("second", "link switch with a small CQ and unsignaled work")
+def small_queue(bed):
+    """The CQ has room for the signaled ones and for nothing that a fence might add."""
+    client = bed.nodes[0]
+    verify = start(bed, "--size", 4096, "--depth", 128, "--signal-every", 64,
+                   "--chain", 32, "--small-cq", "--progress", 100, qps=QPS)
+    counters = shift.Counters(bed)
+    verify.go()
+    verify.more(1)
+    link = next(row["link"] for row in shift.show(client, "link") if row["dev"] == "rxe0")
+    shift.must(client, "link", "switch", str(link))
+    everywhere(bed, verify, "fallback")
+    verify.more(2)
+    home(bed, verify)
+    verify.more(1)
+    verify.finish()
+    counters.moved("returns", QPS)
+    counters.still("failed", "illegal", "msg_bad")
+
+
+@test("second", "memory is deregistered and used again amid a switch")
+def deregistered(bed):
+    """No replay reaches memory that the application has taken back."""
+    client, server = bed.nodes[:2]
+    for moment in ("at once", "when it switches"):
+        words = ["dereg_edge", bed.nics.default]
+        serving = server.start(words, env=bed.nics.env)
+        serving.wait_line("^listening$")
+        writing = client.start([*words, server.address(CONTROL_RAIL)], env=bed.nics.env)
+        serving.wait_line("^connected$")
+        for node in bed.nodes[:2]:
+            shift.protected(node, 1)
+        counters = shift.Counters(bed)
+        writing.send("go")
+        writing.wait_line("^progress$")
+        pull(bed, "local")
+        if moment != "at once":
+            wait_for("a switch", lambda: any(row["state"] != "default" for row in
+                                             shift.qps(server)), 30)
+        serving.send("go")
+        serving.wait_line("^deregistered$")
+        writing.wait_line("^error ")
+        writing.expect(0)
+        serving.send("look")
+        serving.wait_line("^untouched$")
+        serving.expect(0)
+        check(sum(counters.delta("faults")) >= 1, "no fault was counted")
+        counters.still("illegal")
+        no_qp_left(bed)
+        bed.plug_all()
+        shift.wait_session(bed)
