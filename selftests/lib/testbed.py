@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0
 """Nodes of a lab as tests and the demo see them: run, start, wait, cables."""
 
+import itertools
 import os
 import re
 import signal
@@ -347,12 +348,14 @@ def run_lab(*words):
 class Cluster:
     """A lab that is booted, used and ended by us."""
 
+    serial = itertools.count()
+
     def __init__(self, kernel="6.1", nodes=2, rails=3, name=None, icount=False):
         self.kernel = kernel
         self.options = ["--icount"] if icount else []
         self.rails = rails
         self.count = nodes
-        self.name = name or f"check-{kernel}-{os.getpid()}"
+        self.name = name or f"check-{kernel}-{os.getpid()}-{next(self.serial)}"
         self.nodes = []
         self.processes = []
         self.lab = None
