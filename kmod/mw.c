@@ -336,6 +336,30 @@ static void mw_free(struct shift_dev *sdev, struct shift_mw *smw, unsigned long 
 	kfree(smw);
 }
 
+/* Nobody finds the window open any more, and nothing stands in for it. */
+static void mw_revoke(struct shift_dev *sdev, struct ib_mw *mw)
+{
+	struct shift_pd *spd = NULL;
+	struct shift_mw *smw;
+	unsigned long index;
+
+	mutex_lock(&sdev->mw_mutex);
+	smw = mw_take(sdev, mw, &index);
+	if (smw) {
+		spin_lock_bh(&sdev->mw_lock);
+		smw->win.bound = false;
+		spin_unlock_bh(&sdev->mw_lock);
+		spd = smw->spd;
+		shift_pd_get(spd);
+	}
+	mutex_unlock(&sdev->mw_mutex);
+	if (!spd)
+		return;
+	/* waits for this PD's registrations, which others' windows need not do */
+	shift_region_revoke(spd, NULL, index);
+	shift_pd_put(spd);
+}
+
 static int wrap_dealloc_mw(struct ib_mw *mw)
 {
 	struct shift_dev *sdev;
@@ -345,14 +369,9 @@ static int wrap_dealloc_mw(struct ib_mw *mw)
 
 	idx = srcu_read_lock(&shift_srcu);
 	sdev = shift_ops_dev(mw->device);
+	mw_revoke(sdev, mw);
 	mutex_lock(&sdev->mw_mutex);
 	smw = mw_take(sdev, mw, &index);
-	if (smw) {
-		spin_lock_bh(&sdev->mw_lock);
-		smw->win.bound = false;
-		spin_unlock_bh(&sdev->mw_lock);
-		shift_region_revoke(smw->spd, NULL, index);
-	}
 	if (!smw || !smw->gone)
 		err = sdev->saved.dealloc_mw(mw);
 	if (!err && smw)
@@ -374,7 +393,11 @@ void shift_mw_device_gone(struct shift_dev *sdev)
 	unsigned long index;
 
 	mutex_lock(&sdev->mw_mutex);
-	xa_for_each(&sdev->mws, index, smw)
+	xa_for_each(&sdev->mws, index, smw) {
+		/* the driver is asked to deallocate it later, when nobody is here to stop that */
+		if (smw->gone && sdev->saved.alloc_mw(smw->mw, NULL))
+			pr_err("%s: a memory window is deallocated twice\n", sdev->name);
 		mw_free(sdev, smw, index);
+	}
 	mutex_unlock(&sdev->mw_mutex);
 }

@@ -77,7 +77,7 @@ bool shift_region_drop(struct shift_qp *sqp, u32 key);
 void shift_region_reap(struct shift_qp *sqp);
 void shift_regions_free(struct shift_standby *b);
 /* no lock: of that memory (or NULL), or the window of that index in @spd */
-void shift_region_revoke(const struct shift_pd *spd, const struct shift_mr *smr, u32 index);
+void shift_region_revoke(struct shift_pd *spd, const struct shift_mr *smr, u32 index);
 void shift_mr_unpin(struct shift_mr *smr);
 /* softirq, ledger_lock: the application's key of a region's that was invalidated */
 u32 shift_region_invalidated(struct shift_qp *sqp, u32 wire);

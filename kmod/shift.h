@@ -113,6 +113,8 @@ struct shift_dev {
  * struct shift_pd - shadow of a user PD
  * @reason: why QPs of this PD cannot be protected (first one found), or 0.
  * @mirror: PD on the backup device, made with the first MR.
+ * @region_mutex: @regions, their MRs, the umem of its MRs.
+ * @regions: that stand in for its windows.
  */
 struct shift_pd {
 	struct shift_obj obj;
@@ -125,6 +127,8 @@ struct shift_pd {
 	atomic_t reason;
 	bool resolved;			/* peers hold keys of it */
 	bool windows;			/* it has, or had, memory windows */
+	struct mutex region_mutex;
+	struct list_head regions;
 };
 
 /** struct shift_mr - an MR, mirrored if it could be; in sdev->mrs by lkey >> 8 until dereg */

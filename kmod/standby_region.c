@@ -20,10 +20,9 @@
 
 /**
  * struct shift_region - an MR in place of a window
- * @list: in b->regions; ledger_lock and region_mutex.
- * @all: in all_regions.
- * @spd: whose window; to compare, as @smr.
- * @smr: its memory.
+ * @list: in b->regions; ledger_lock and spd->region_mutex.
+ * @all: in spd->regions.
+ * @smr: its memory; to compare.
  * @mr: NULL: it was ended.
  * @key: the window's.
  * @wire: its own, while it is valid.
@@ -31,15 +30,11 @@
  */
 struct shift_region {
 	struct list_head list, all;
-	const struct shift_pd *spd;
 	const struct shift_mr *smr;
 	struct ib_mr *mr;
 	u32 key, wire;
 	bool gone;
 };
-
-static DEFINE_MUTEX(region_mutex);	/* all_regions, their MRs, smr->umem */
-static LIST_HEAD(all_regions);
 
 struct registration {
 	struct ib_cqe cqe;
@@ -242,11 +237,11 @@ out_free:
 	return mr;
 }
 
+/* spd->region_mutex */
 static void region_end(struct shift_region *region)
 {
 	struct ib_mr *mr = region->mr;
 
-	lockdep_assert_held(&region_mutex);
 	WRITE_ONCE(region->mr, NULL);
 	if (mr && ib_dereg_mr(mr))
 		pr_warn_ratelimited("a region could not be deregistered\n");
@@ -272,47 +267,41 @@ static struct shift_region *region_find(const struct shift_standby *b, u32 key)
 	return NULL;
 }
 
+/* @memory: out: the window's, with a reference, or untouched. */
 static int region_make(struct shift_qp *sqp, struct shift_standby *b, u32 key,
-		       struct shift_region **result)
+		       struct shift_region **result, struct shift_mr **memory)
 {
 	struct shift_region *region;
 	struct shift_window win;
 	struct shift_mr *smr;
-	int err = -ENOENT;
 
 	if (shift_mw_find(sqp, key, &win))
 		return -ENOENT;
-	smr = shift_mr_find(sqp->sdev, win.lkey);
+	smr = *memory = shift_mr_find(sqp->sdev, win.lkey);
 	if (!smr)
 		return -ENOENT;
 	/* what was bound on its own NIC was the driver's to check */
 	if (smr->lkey != win.lkey || smr->spd != sqp->spd || !smr->umem ||
 	    win.addr < smr->iova || win.length > smr->length ||
 	    win.addr - smr->iova > smr->length - win.length)
-		goto out;
-	err = -ENOMEM;
+		return -ENOENT;
 	region = kzalloc(sizeof(*region), GFP_NOIO);
 	if (!region)
-		goto out;
+		return -ENOMEM;
 	region->mr = mr_make(sqp, b, smr, &win);
 	if (!region->mr) {
 		kfree(region);
-		goto out;
+		return -ENOMEM;
 	}
-	region->spd = sqp->spd;
 	region->smr = smr;
 	region->key = key;
 	region->wire = region->mr->rkey;
-	list_add_tail(&region->all, &all_regions);
+	list_add_tail(&region->all, &sqp->spd->regions);
 	spin_lock_bh(&sqp->ledger_lock);
 	list_add_tail(&region->list, &b->regions);
 	spin_unlock_bh(&sqp->ledger_lock);
 	*result = region;
-	err = 0;
-out:
-	/* never the last one: who takes the MR away waits for region_mutex first */
-	shift_mr_put(smr);
-	return err;
+	return 0;
 }
 
 /**
@@ -328,18 +317,22 @@ int shift_region_get(struct shift_qp *sqp, u32 key, u32 *wire)
 {
 	struct shift_standby *b = sqp->active;
 	struct shift_region *region;
+	struct shift_mr *smr = NULL;
 	int err = 0;
 
 	lockdep_assert_held(&sqp->lock);
 	if (!b || !b->armed)
 		return -EAGAIN;
-	mutex_lock(&region_mutex);
+	mutex_lock(&sqp->spd->region_mutex);
 	region = region_find(b, key);
 	if (!region)
-		err = region_make(sqp, b, key, &region);
+		err = region_make(sqp, b, key, &region, &smr);
 	if (!err)
 		*wire = region->wire;
-	mutex_unlock(&region_mutex);
+	mutex_unlock(&sqp->spd->region_mutex);
+	/* the last one takes the mutex, maybe of another PD */
+	if (smr)
+		shift_mr_put(smr);
 	return err;
 }
 
@@ -352,11 +345,11 @@ bool shift_region_drop(struct shift_qp *sqp, u32 key)
 	lockdep_assert_held(&sqp->lock);
 	if (!b)
 		return false;
-	mutex_lock(&region_mutex);
+	mutex_lock(&sqp->spd->region_mutex);
 	region = region_find(b, key);
 	if (region)
 		region_free(b, region);
-	mutex_unlock(&region_mutex);
+	mutex_unlock(&sqp->spd->region_mutex);
 	return region;
 }
 
@@ -369,11 +362,11 @@ void shift_region_reap(struct shift_qp *sqp)
 	lockdep_assert_held(&sqp->lock);
 	if (!b || list_empty(&b->regions))
 		return;
-	mutex_lock(&region_mutex);
+	mutex_lock(&sqp->spd->region_mutex);
 	list_for_each_entry_safe(region, next, &b->regions, list)
 		if (READ_ONCE(region->gone) || !region->mr)
 			region_free(b, region);
-	mutex_unlock(&region_mutex);
+	mutex_unlock(&sqp->spd->region_mutex);
 }
 
 /* A QP of the kernel's is destroyed, with its regions. */
@@ -381,10 +374,10 @@ void shift_regions_free(struct shift_standby *b)
 {
 	struct shift_region *region, *next;
 
-	mutex_lock(&region_mutex);
+	mutex_lock(&b->sqp->spd->region_mutex);
 	list_for_each_entry_safe(region, next, &b->regions, list)
 		region_free(b, region);
-	mutex_unlock(&region_mutex);
+	mutex_unlock(&b->sqp->spd->region_mutex);
 	registrar_free(b);
 }
 
@@ -396,16 +389,15 @@ void shift_regions_free(struct shift_standby *b)
  *
  * Context: process context; nobody finds it any more, or finds it bound.
  */
-void shift_region_revoke(const struct shift_pd *spd, const struct shift_mr *smr, u32 index)
+void shift_region_revoke(struct shift_pd *spd, const struct shift_mr *smr, u32 index)
 {
 	struct shift_region *region;
 
-	mutex_lock(&region_mutex);
-	list_for_each_entry(region, &all_regions, all)
-		if (region->spd == spd &&
-		    (smr ? region->smr == smr : shift_window_index(region->key) == index))
+	mutex_lock(&spd->region_mutex);
+	list_for_each_entry(region, &spd->regions, all)
+		if (smr ? region->smr == smr : shift_window_index(region->key) == index)
 			region_end(region);
-	mutex_unlock(&region_mutex);
+	mutex_unlock(&spd->region_mutex);
 }
 
 /* The pages that windows were bound to: no region of them is left. */
@@ -414,10 +406,10 @@ void shift_mr_unpin(struct shift_mr *smr)
 	struct ib_umem *umem;
 
 	shift_region_revoke(smr->spd, smr, 0);
-	mutex_lock(&region_mutex);
+	mutex_lock(&smr->spd->region_mutex);
 	umem = smr->umem;
 	WRITE_ONCE(smr->umem, NULL);
-	mutex_unlock(&region_mutex);
+	mutex_unlock(&smr->spd->region_mutex);
 	if (!umem)
 		return;
 	/* the release uncharges what the credit had already taken off */

@@ -93,6 +93,8 @@ static int wrap_alloc_pd(struct ib_pd *pd, struct ib_udata *udata)
 		goto out;	/* untracked, its QPs are unprotected */
 	kref_init(&spd->ref);
 	mutex_init(&spd->lock);
+	mutex_init(&spd->region_mutex);
+	INIT_LIST_HEAD(&spd->regions);
 	spd->sdev = shift_dev_get(sdev);
 	spd->pd = pd;
 	__module_get(THIS_MODULE);
