@@ -79,7 +79,8 @@ class Schedule:
         self.options = ["--seed", draw.randrange(1 << 31), "--depth", depth,
                         "--signal-every", draw.choice((1, 1, 3, 8))]
         for option, chance in (("--bidir", .6), ("--events", .3), ("--shared-cq", .3),
-                               ("--resize-cq", .1), ("--guard", .3), ("--inline", .2)):
+                               ("--resize-cq", .1), ("--guard", .3), ("--inline", .2),
+                               ("--srq", .2)):
             if draw.random() < chance:
                 self.options.append(option)
         self.options += ["--poll", draw.choice(("cq", "start")),
