@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 /*
- * Call the fast paths of a built librxe-rdmav34.so on rings in plain memory, so
+ * Call the fast paths of a built rxe provider on rings in plain memory, so
  * that callgrind can count their instructions: no device and no kernel module.
  * Built by rdma-core/cost once for each variant, against its own rxe.h.
  *

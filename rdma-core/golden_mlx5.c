@@ -107,7 +107,7 @@ void qp_init(uint32_t blocks, uint32_t first, bool sig_all)
 	golden_qp.sq_signal_bits = sig_all ? MLX5_WQE_CTRL_CQ_UPDATE : 0;
 	golden_qp.bf = &golden_bf;
 	golden_qp.db = db;
-	golden_qp.buf.buf = ring;
+	mlx5_buf_addr(&golden_qp.buf) = ring;
 	golden_qp.sq_start = ring;
 
 	wq_init(&golden_qp.sq, blocks);
@@ -143,7 +143,7 @@ void srq_init(uint32_t slots)
 	memset(&srq, 0, sizeof(srq));
 	srq.vsrq.srq.context = &golden_ctx.ibv_ctx.context;
 	mlx5_spinlock_init(&srq.lock, 1);
-	srq.buf.buf = ring;
+	mlx5_buf_addr(&srq.buf) = ring;
 	srq.wrid = wrid;
 	srq.max = slots;
 	srq.nwqes = slots;

@@ -35,7 +35,7 @@ static void cq_init(void)
 	cq.verbs_cq.cq.context = &golden_ctx.ibv_ctx.context;
 	cq.verbs_cq.cq.cqe = ENTRIES - 1;
 	cq.active_buf = &cq.buf_a;
-	cq.buf_a.buf = entries;
+	mlx5_buf_addr(&cq.buf_a) = entries;
 	cq.dbrec = dbrec;
 	cq.cqe_sz = 64;
 	if (golden_cq_fill_pfns(&cq, &attr, &golden_ctx))

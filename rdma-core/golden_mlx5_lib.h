@@ -5,6 +5,7 @@
 
 #include <config.h>
 #include <mlx5.h>	/* the provider's */
+#include "mlx5/mlx5_shift_buf.h"
 
 #undef ARRAY_SIZE
 #undef min

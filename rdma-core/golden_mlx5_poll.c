@@ -141,7 +141,7 @@ void random_completions(unsigned long n)
 	ibcq->context = &golden_ctx.ibv_ctx.context;
 	ibcq->cqe = ENTRIES - 1;
 	cq.active_buf = &cq.buf_a;
-	cq.buf_a.buf = entries;
+	mlx5_buf_addr(&cq.buf_a) = entries;
 	cq.dbrec = dbrec;
 
 	while (n--) {

@@ -11,6 +11,7 @@
 #include <string.h>
 
 #include "mlx5.h"
+#include "mlx5_shift_buf.h"
 #include "mlx5_shift_post.h"
 #include "wqe.h"
 
@@ -30,7 +31,7 @@ void mlx5_shift_register_cq(struct mlx5_cq *cq)
 		.provider = SHIFT_PROVIDER_MLX5,
 		.cmd_fd = ibcq->context->cmd_fd,
 		.handle = ibcq->handle,
-		.ring.addr = (uintptr_t)cq->active_buf->buf,
+		.ring.addr = (uintptr_t)mlx5_buf_addr(cq->active_buf),
 		.ring.len = (ibcq->cqe + 1) * cq->cqe_sz,
 		.flag_addr = (uintptr_t)&cq->shift_flag,
 		.stride = cq->cqe_sz,
@@ -88,7 +89,7 @@ void mlx5_shift_register_qp(struct mlx5_qp *qp)
 		return;
 
 	if (qp->rq.wqe_cnt) {
-		cmd.rq.addr = (uintptr_t)qp->buf.buf + qp->rq.offset;
+		cmd.rq.addr = (uintptr_t)mlx5_buf_addr(&qp->buf) + qp->rq.offset;
 		cmd.rq.len = qp->rq.wqe_cnt << qp->rq.wqe_shift;
 		cmd.rq_slot = 1U << qp->rq.wqe_shift;
 	}

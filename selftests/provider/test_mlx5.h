@@ -54,5 +54,6 @@ void test_accessors(void);
 void test_order(void);
 void test_unsignaled(void);
 void test_clean(void);
+void test_clock(void);
 
 #endif /* TEST_MLX5_H */

@@ -416,3 +416,67 @@ void test_clean(void)
 	teardown();
 }
 
+
+static int clock_error;
+
+/* libmlx5's own, in its place */
+int mlx5dv_get_clock_info(struct ibv_context *context, struct mlx5dv_clock_info *info)
+{
+	return clock_error;
+}
+
+static int start_poll_without_clock(void)
+{
+	int ret;
+
+	clock_error = EBUSY;
+	ret = start_poll();
+	clock_error = 0;
+	return ret;
+}
+
+/* Without a clock nothing is shown, and nothing is lost */
+void test_clock(void)
+{
+	struct ibv_cq_init_attr_ex attr = {
+		.wc_flags = IBV_WC_STANDARD_FLAGS |
+			    IBV_WC_EX_WITH_COMPLETION_TIMESTAMP_WALLCLOCK,
+	};
+
+	setup(64);
+	golden_ctx.clock_info_page = (void *)cqes;
+	CHECK(!golden_cq_fill_pfns(&test_cq, &attr, &golden_ctx));
+	golden_ctx.clock_info_page = NULL;
+	post_n(10, 6, 8, IBV_SEND_SIGNALED);
+
+	device_send_done(0);
+	CHECK(start_poll_without_clock() == EBUSY);
+	CHECK(!start_poll() && ex()->wr_id == 10);
+	ibv_end_poll(ex());
+
+	device_send_done(1);
+	side_put(2, IBV_WC_RDMA_WRITE, 0, 0);
+	CHECK(start_poll_without_clock() == EBUSY);
+	CHECK(!start_poll() && ex()->wr_id == 11);
+	ibv_end_poll(ex());
+	device_send_done(3);			/* behind it */
+	CHECK(start_poll_without_clock() == EBUSY);
+	CHECK(!start_poll() && ex()->wr_id == 12);
+	ibv_end_poll(ex());
+	CHECK(start_poll_without_clock() == EBUSY);
+	CHECK(!start_poll() && ex()->wr_id == 13);
+	CHECK(ibv_next_poll(ex()) == ENOENT);
+	ibv_end_poll(ex());
+
+	/* a hidden error on the way to what is shown */
+	kern.verdict = SHIFT_CQE_SWALLOW;
+	device_send_error(4, MLX5_CQE_SYNDROME_WR_FLUSH_ERR);
+	CHECK(start_poll_without_clock() == EBUSY && !kern.cqes);
+	side_put(4, IBV_WC_RDMA_WRITE, 0, 0);
+	CHECK(start_poll_without_clock() == EBUSY && !kern.cqes);
+	CHECK(!start_poll() && ex()->wr_id == 14 && kern.cqes == 1);
+	CHECK(ibv_next_poll(ex()) == ENOENT);
+	ibv_end_poll(ex());
+	CHECK(start_poll() == ENOENT && !cq_flag() && golden_qp.sq.tail == 5);
+	teardown();
+}

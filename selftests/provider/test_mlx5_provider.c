@@ -64,7 +64,7 @@ void setup(int cqe_sz)
 	test_cq.verbs_cq.cq.cqe = CQES - 1;
 	test_cq.verbs_cq.cq.handle = 7;
 	test_cq.active_buf = &test_cq.buf_a;
-	test_cq.buf_a.buf = cqes;
+	mlx5_buf_addr(&test_cq.buf_a) = cqes;
 	test_cq.dbrec = cq_db;
 	test_cq.cqe_sz = cqe_sz;
 	if (golden_cq_fill_pfns(&test_cq, &attr, &golden_ctx))
@@ -389,7 +389,7 @@ int provider_test(void)
 	init_qp_indices = golden_function("mlx5_init_qp_indices");
 
 	setbuf(stdout, NULL);
-	printf("KTAP version 1\n1..10\n");
+	printf("KTAP version 1\n1..11\n");
 	run("mlx5_provider_no_module", test_absent);
 	run("mlx5_provider_register", test_register);
 	run("mlx5_provider_post", test_post);
@@ -400,5 +400,9 @@ int provider_test(void)
 	run("mlx5_provider_order", test_order);
 	run("mlx5_provider_unsignaled", test_unsignaled);
 	run("mlx5_provider_clean", test_clean);
+	if (strcmp(RDMA_CORE_VERSION, "56.1"))
+		run("mlx5_provider_clock", test_clock);
+	else
+		printf("ok %d mlx5_provider_clock # SKIP 56.1 loses CQEs itself\n", ++test_nr);
 	return !!failures;
 }
