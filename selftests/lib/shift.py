@@ -2,6 +2,7 @@
 """rdma_shift on nodes: install, load, configure, look at."""
 
 import json
+import os
 import subprocess
 
 from testbed import PREFIX, Failure, check, run_lab, wait_for
@@ -9,6 +10,8 @@ from testbed import PREFIX, Failure, check, run_lab, wait_for
 MODULE = f"{PREFIX}/rdma_shift.ko"
 WRONG_MODULE = f"{PREFIX}/rdma_shift-wrong.ko"
 DEADLINE_SCALE = 10
+DEFAULT_RDMA_CORE = "56.1"
+RDMA_CORE = os.environ.get("SHIFT_RDMA_CORE") or DEFAULT_RDMA_CORE
 
 
 class Built:
@@ -18,11 +21,18 @@ class Built:
         self.top = top
         self.programs = top / "build" / "selftests"
         self.helper = top / "build" / "helper"
-        self.provider = (top / "build" / "rdma-core").resolve()
+        end = "" if RDMA_CORE == DEFAULT_RDMA_CORE else f"-{RDMA_CORE}"
+        self.provider = (top / "build" / f"rdma-core{end}").resolve()
+        self.stock = (top / "build" / f"rdma-core-stock{end}").resolve()
 
     def module(self, kernel):
         """The module built for a kernel."""
         return self.top / "build" / f"kmod-{kernel}" / "rdma_shift.ko"
+
+
+def rdma_core_build(*options):
+    """The command that makes what Built has of rdma-core."""
+    return ["rdma-core/build", "--release", RDMA_CORE, *options]
 
 
 def stripped(module):
@@ -48,6 +58,9 @@ def install(cluster, built, nodes=None):
     unit = built.top / "build" / f"unit-{cluster.kernel}" / "kmod"
     specs += [f"{unit / name}:{PREFIX}/{name}" for name in (
         "shift_unit.ko", "dead_nic.ko") if (unit / name).exists()]
+    # the nodes' own one knows the default's libibverbs only
+    if RDMA_CORE != DEFAULT_RDMA_CORE:
+        specs.append(str(built.provider / "bin" / "ibv_devinfo"))
     # the demo needs none of them
     specs += [str(path) for path in sorted(built.programs.glob("*"))
               if path.is_file()]

@@ -31,7 +31,7 @@ def install(node):
     """Put the module and the stock library on a node, once."""
     if node.run(f"test -e {MODULE}").status == 0:
         return
-    stock = (TOP / "build" / "rdma-core-stock").resolve()
+    stock = shift.Built(TOP).stock
     module = TOP / "build" / f"mlx5_soft-{node.cluster.kernel}" / "mlx5_soft.ko"
     node.push(f"{stock}/lib:{STOCK}/lib", f"{shift.stripped(module)}:{MODULE}")
 
