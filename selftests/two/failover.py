@@ -86,7 +86,7 @@ def wr_calls(bed):
     survives(bed, verify, "local")
 
 
-@test("failover", "unsignaled, 1 of 8 signaled", MAIN)
+@test("failover", "unsignaled, 1 of 8 signaled", STOCK)
 def unsignaled(bed):
     """Most WRs have no completion to tell that they were executed."""
     verify = start(bed, *shape(4096, 1), "--signal-every", 8, "--chain", 4)
@@ -177,7 +177,7 @@ def dropped(bed, rail=0):
 add("failover", "128 x 64 KiB, data lost after the second",
     partial(cut_after_two, "data"), STOCK)
 add("failover", "128 x 64 KiB, all ACKs lost",
-    partial(cut_after_two, "acks"), MAIN)
+    partial(cut_after_two, "acks"), STOCK)
 add("failover", "128 x 64 KiB, all packets lost inside the third",
     partial(cut_after_two, "all"))
 
@@ -210,7 +210,7 @@ def goes_silent(bed):
     bed.drop(bed.nodes[0], 0, "--dir", "out")
 
 
-@test("failover", "silent loss and no cable event: found by the error", MAIN)
+@test("failover", "silent loss and no cable event: found by the error", STOCK)
 def silent(bed):
     """Only retries that run out tell of the fault; the error is kept back."""
     for node in bed.nodes[:2]:
@@ -300,7 +300,7 @@ def next_application(bed):
     survives(bed, verify, "remote")
 
 
-@test("control", "no module: the application gets its error", MAIN, BARE)
+@test("control", "no module: the application gets its error", STOCK, BARE)
 def negative(bed):
     """Proves that these tests can fail: the same pull without the module."""
     client, server = bed.nodes[:2]
@@ -323,7 +323,7 @@ def negative_remote(bed):
 
 
 @test("control", "no module: data, order, completions without a fault",
-      MAIN, BARE)
+      STOCK, BARE)
 def clean(bed):
     """The verifying program finds nothing wrong where nothing is."""
     client, server = bed.nodes[:2]

@@ -12,7 +12,7 @@ from functools import partial
 import shift
 from registry import BARE, FULL, MAIN, add, test
 from testbed import CONTROL_RAIL, PATCHED, TOP, check, wait_for
-from traffic import PERFTEST_PORT, Verify, listening, perftest
+from traffic import PERFTEST_PORT, QP_TIMEOUT, Verify, listening, perftest
 
 MODULE = "/root/mlx5_soft.ko"
 STOCK = "/opt/stock"
@@ -184,8 +184,8 @@ def syndromes(bed):
         for fault, value, status, vendor in (("lose_ack", 1, 12, "0x81"),
                                              ("fail_next", 2, 2, "0x68")):
             serving, running = perftest(client, server, "ib_write_bw", "-s", 64,
-                                        "-n", 100000, env=ENVS["stock"],
-                                        device="mls0")
+                                        "-n", 100000, "-u", QP_TIMEOUT,
+                                        env=ENVS["stock"], device="mls0")
             wait_for("traffic", lambda: stats(client)["sends"] > 200)
             inject(client, fault, value)
             check(running.wait(60) != 0, "perftest ended well")

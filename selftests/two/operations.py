@@ -8,7 +8,7 @@ import re
 from functools import partial
 
 import shift
-from registry import BARE, FULL, MAIN, SHIFT, add
+from registry import BARE, FULL, MAIN, SHIFT, STOCK, add
 from testbed import PATCHED, check
 from traffic import Verify
 
@@ -135,7 +135,7 @@ def register():
     for number, (name, (options, qps)) in enumerate(MIXES.items()):
         kernels = FULL if number else MAIN
         add("operations", f"no module: mix: {name}",
-            partial(bare, options, qps, True), kernels, BARE)
+            partial(bare, options, qps, True), FULL if number else STOCK, BARE)
         add("operations", f"module: mix: {name}",
             partial(undisturbed, options, qps), kernels, SHIFT)
     for name, (options, qps) in POLLS.items():

@@ -5,7 +5,7 @@ import time
 
 import kmsg
 import shift
-from registry import FULL, LOADED, MAIN, SHIFT, test
+from registry import FULL, LOADED, MAIN, SHIFT, STOCK, test
 from testbed import check, wait_for
 from traffic import Verify
 from two.failover import pull, shape, start
@@ -98,7 +98,7 @@ def unprotected(bed, reason, *options, env=None, **more):
     counters.still("switches", "swallowed", "illegal")
 
 
-@test("policy", "stock provider: unprotected, its own error", MAIN)
+@test("policy", "stock provider: unprotected, its own error", STOCK)
 def stock_provider(bed):
     """Both sides run the libraries of the distribution."""
     unprotected(bed, "no-provider", env={})
