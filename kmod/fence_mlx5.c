@@ -21,17 +21,22 @@
  * The send ring as it is now; sqp->lock, and nothing else uses the ledger yet.  @fenced:
  * what was outstanding was flushed by us, and just now.  A QP that broke by itself did so
  * with the oldest that it had.
+ *
+ * The order matters: a completion that others' have replaced in the CQ was polled before,
+ * what was polled was posted before, and its WQE was written before that.
  */
 static void look(struct shift_qp *sqp, bool fenced, struct shift_mlx5_view *view)
 {
 	struct shift_mlx5_found found;
+	u32 tail;
 	u64 word;
-	u32 i;
 
 	shift_mlx5_cq_find(sqp->scq, sqp->qpn, false, U32_MAX, &found);
+	smp_rmb();
+	tail = shift_word_read(&sqp->sq_tail);
 	word = shift_word_read64(&sqp->anchor);
-	for (i = 0; i < sqp->sq.slots; i++)
-		shift_ring_copy_slot(&sqp->sq, i, sqp->ledger.raw + (size_t)i * SHIFT_MLX5_BLOCK);
+	shift_ring_copy(&sqp->sq_heads, sqp->mlx5->heads);
+	shift_ring_copy(&sqp->sq, sqp->ledger.raw);
 	*view = (struct shift_mlx5_view) {
 		.sq = {
 			.ring = sqp->ledger.raw,
@@ -42,6 +47,8 @@ static void look(struct shift_qp *sqp, bool fenced, struct shift_mlx5_view *view
 		.packets = SHIFT_MLX5_ANCHOR_PACKETS(word),
 		.completed = found.success,
 		.last = found.last,
+		.heads = sqp->mlx5->heads,
+		.tail = tail,
 		.flushed = !found.success && found.error && (fenced || found.begins),
 		.first_flushed = found.first_error,
 		.start_psn = sqp->sq_psn,
@@ -59,11 +66,19 @@ static bool rings_held(struct shift_qp *sqp)
 	return false;
 }
 
+/* The application may post meanwhile: what does not fit together is looked at again. */
 static int look_back(struct shift_qp *sqp, bool fenced, struct shift_mlx5_view *view,
 		     struct shift_mlx5_rewind *rewind)
 {
-	look(sqp, fenced, view);
-	return shift_mlx5_rewind(view, &sqp->mlx5->wqe, rewind);
+	int tries, err;
+
+	for (tries = 0; tries < 2; tries++) {
+		look(sqp, fenced, view);
+		err = shift_mlx5_rewind(view, &sqp->mlx5->wqe, rewind);
+		if (!err || err == -EOPNOTSUPP)
+			break;
+	}
+	return err;
 }
 
 /* Do the CQs have @send and @recv entries for all that may be flushed? */
@@ -81,10 +96,9 @@ static bool fits(const struct shift_qp *sqp, u32 send, u32 recv)
  * @sqp: the QP, locked, on its own device.
  *
  * The ring may change under the eyes of this: what does not fit together is no reason.
- * One whose last completion others' have replaced in the CQ cannot be told apart from
- * what came after: it is not protected until it completes something, or breaks, as its
- * first error tells.  Nor is one whose CQs are too small for a flush: it could be
- * stopped, but not be asked.
+ * If neither the CQ nor what was polled tells where the outstanding ones begin it is
+ * left alone for now.  One whose CQs are too small for a flush cannot be moved: it could
+ * be stopped, but not be asked.
  *
  * Return: 0, -EOPNOTSUPP, -EAGAIN.
  */
@@ -92,7 +106,7 @@ int shift_mlx5_movable(struct shift_qp *sqp)
 {
 	struct shift_mlx5_rewind rewind;
 	struct shift_mlx5_view view;
-	int tries, err = 0;
+	int err;
 
 	if (!rings_held(sqp))
 		return 0;
@@ -100,11 +114,7 @@ int shift_mlx5_movable(struct shift_qp *sqp)
 		up_read(&sqp->sdev->ring_sem);
 		return -EOPNOTSUPP;
 	}
-	for (tries = 0; tries < 2; tries++) {
-		err = look_back(sqp, false, &view, &rewind);
-		if (err != -ENODATA || view.completed)
-			break;
-	}
+	err = look_back(sqp, false, &view, &rewind);
 	up_read(&sqp->sdev->ring_sem);
 	if (err == -ENODATA && !view.completed)
 		return -EAGAIN;
@@ -149,52 +159,50 @@ static u16 recvs_ended(const struct shift_mlx5_found *found)
 	return found->success ? found->last + 1 : 0;
 }
 
-/* All receives that were posted when it went to ERR are completed or flushed. */
-static bool wait_flushed(struct shift_qp *sqp, struct shift_mlx5_found *found)
+/*
+ * All receives that were posted when it went to ERR are completed or flushed; or it takes
+ * too long: others' completions may have replaced those.
+ */
+static void wait_flushed(struct shift_qp *sqp)
 {
 	u64 end = shift_fence_deadline(FLUSH_US);
+	struct shift_mlx5_found found;
 	u16 posted;
 
 	if (!sqp->rq.npages)
-		return true;
+		return;
 	posted = shift_mlx5_counter(&sqp->rq_word);
 	for (;;) {
-		shift_mlx5_cq_find(sqp->rcq, sqp->qpn, true, U32_MAX, found);
+		shift_mlx5_cq_find(sqp->rcq, sqp->qpn, true, U32_MAX, &found);
 		/* those that were posted since may be among them */
-		if ((u16)(recvs_ended(found) - posted) <= sqp->rq.slots)
-			return true;
-		if (ktime_get_ns() > end)
-			return false;
+		if ((u16)(recvs_ended(&found) - posted) <= sqp->rq.slots ||
+		    ktime_get_ns() > end)
+			return;
 		usleep_range(50, 100);
 	}
 }
 
 /*
- * Stop it.  @recvs: the completions of its receives, all of them if @flushed.  Without ERR
- * its responder cannot be asked: a device need not know of one in RESET.
+ * Stop it.  Without ERR its responder cannot be asked: a device need not know of one in
+ * RESET.
  *
  * Return: 0; -EIO: not asked; -EBUSY: it does not stop.
  */
-static int stop(struct shift_qp *sqp, struct ib_qp_attr *attr, bool errored,
-		struct shift_mlx5_found *recvs, bool *flushed)
+static int stop(struct shift_qp *sqp, struct ib_qp_attr *attr, bool errored)
 {
 	bool room = errored || room_to_flush(sqp);
 	int deaf = -EIO;
-
-	memset(recvs, 0, sizeof(*recvs));
 
 	/* flushes may be seen from here on */
 	set_bit(SHIFT_QP_FENCED, &sqp->flags);
 	if (room) {
 		if (!errored && shift_fence_stop(sqp, IB_QPS_ERR))
 			goto err_clear;
-		*flushed = wait_flushed(sqp, recvs);
+		wait_flushed(sqp);
 		deaf = shift_fence_query(sqp, attr) ? -EIO : 0;
 	}
 	if (shift_fence_stop(sqp, IB_QPS_RESET))
 		goto err_clear;
-	if (!room && sqp->rq.npages)
-		shift_mlx5_cq_find(sqp->rcq, sqp->qpn, true, U32_MAX, recvs);
 	return deaf;
 
 err_clear:
@@ -221,19 +229,17 @@ static int fill_ledger(struct shift_qp *sqp, u16 first)
 	return err;
 }
 
-/*
- * The receives that have no completion: they begin behind the last that was completed
- * with success.  If the CQ has none of those (any more) the flushes tell, @flushed, if
- * @whole is: all of them are there still.  Else they have to begin with the first that
- * there ever was.
- */
-static int first_recv(const struct shift_mlx5_found *found, bool flushed, bool whole,
-		      u16 *first)
+/* The oldest receive without a completion, of those @posted; the order is that of look(). */
+static u16 first_recv(struct shift_qp *sqp, u16 *posted)
 {
-	*first = found->success ? found->last + 1 : found->error ? found->first_error : 0;
-	if (found->success)
-		return 0;
-	return flushed && (whole || !*first) ? 0 : -ENODATA;
+	struct shift_mlx5_found found;
+	u32 tail;
+
+	shift_mlx5_cq_find(sqp->rcq, sqp->qpn, true, U32_MAX, &found);
+	smp_rmb();
+	tail = shift_word_read(&sqp->rq_tail);
+	*posted = shift_mlx5_counter(&sqp->rq_word);
+	return found.success ? shift_mlx5_later(found.last + 1, tail, *posted) : tail;
 }
 
 /* ledger_lock; @posted: counter when they were copied. */
@@ -271,11 +277,9 @@ int shift_mlx5_fence(struct shift_qp *sqp, bool *errored)
 {
 	struct ib_qp_attr *attr = kzalloc(sizeof(*attr), GFP_NOIO);
 	struct shift_mlx5_rewind rewind;
-	struct shift_mlx5_found recvs;
 	struct shift_mlx5_view view;
-	int err, rewound, deaf, recv_err = 0;
+	int err, rewound, deaf, recv_err;
 	u16 recv_first = 0, posted = 0;
-	bool flushed = false;
 
 	if (!attr)
 		return -ENOMEM;
@@ -286,7 +290,7 @@ int shift_mlx5_fence(struct shift_qp *sqp, bool *errored)
 		err = -ECANCELED;
 		goto out;
 	}
-	deaf = stop(sqp, attr, *errored, &recvs, &flushed);
+	deaf = stop(sqp, attr, *errored);
 	if (deaf == -EBUSY) {
 		err = deaf;
 		goto out;
@@ -300,10 +304,7 @@ int shift_mlx5_fence(struct shift_qp *sqp, bool *errored)
 	if (rewound == -EINVAL)
 		rewind.first = shift_mlx5_counter(&sqp->sq_word);
 	if (sqp->rq.npages) {
-		/* they are ours, or newer than a completion that the same CQ still has */
-		recv_err = first_recv(&recvs, flushed, !*errored ||
-				      (sqp->scq == sqp->rcq && view.completed), &recv_first);
-		posted = shift_mlx5_counter(&sqp->rq_word);
+		recv_first = first_recv(sqp, &posted);
 		shift_recv_capture(sqp);
 	}
 
@@ -311,8 +312,6 @@ int shift_mlx5_fence(struct shift_qp *sqp, bool *errored)
 	err = fill_ledger(sqp, rewind.first);
 	if (rewound)
 		err = rewound;
-	if (!err)
-		err = recv_err;
 	if (sqp->rq.npages) {
 		recv_err = fill_recvs(sqp, recv_first, posted);
 		if (!err)

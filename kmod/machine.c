@@ -42,7 +42,7 @@ static enum shift_event message_event(const struct shift_msg *m)
 
 /*
  * A QP on its own device that cannot be moved as it is will see its own error; one of
- * which that is not known yet is looked at again, and when it has broken.
+ * which that cannot be told now is looked at again, and when it has broken.
  */
 static bool immovable(struct shift_qp *sqp)
 {

@@ -31,13 +31,16 @@ struct shift_cq_pins {
  * @sq_word: of the send queue: rxe's lock, mlx5's doorbell record.
  * @rq_word: of the receive queue, the same.
  * @anchor: mlx5: packets posted.
+ * @sq_tail: mlx5: sends that were polled ...
+ * @sq_heads: ... and where each was posted.
+ * @rq_tail: mlx5: receives that were polled.
  * @lock_free: rxe: value of both locks when nobody is posting.
  * @entries: slots of the ledger, a power of two.
  * @mlx5: what its ledger needs beside; NULL: another kind.
  */
 struct shift_qp_pins {
-	struct shift_ring sq, rq;
-	struct shift_word gate, sq_word, rq_word, anchor;
+	struct shift_ring sq, rq, sq_heads;
+	struct shift_word gate, sq_word, rq_word, anchor, sq_tail, rq_tail;
 	u32 lock_free;
 	u32 entries;
 	struct shift_mlx5_qp *mlx5;
@@ -59,8 +62,7 @@ struct shift_qp_pins {
  * A QP on its own device; sqp->lock, unless said otherwise:
  * @starts: it is about to go to RTS.
  * @movable: is what is outstanding of a kind that can be moved?  A look at a moving target.
- *	0, -EOPNOTSUPP; -EAGAIN: it cannot be told, but can be once the QP has completed
- *	something, with or without success.
+ *	0, -EOPNOTSUPP; -EAGAIN: it cannot be told now.
  * @cause: what broke it, as the rings have it: enum ib_wc_status, 0: nothing.  ledger_lock.
  * @first_error: its first error completion is at hand.  Any context.
  * @hold: keep the provider off its rings, if that is possible: false if it is not off.

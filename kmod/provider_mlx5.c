@@ -37,7 +37,7 @@ static int mlx5_pin_qp(struct shift_qp_pins *pins, const struct shift_abi_reg_qp
 	if (reg->create_flags & ~SHIFT_QP_CREATE_FLAGS_ALL || reg->db_addr & 7 ||
 	    !reg->anchor_addr || reg->anchor_addr & 7 || reg->sq_lock_addr ||
 	    reg->rq_lock_addr || reg->lock_free || (reg->rq.addr && reg->rq_slot < 16) ||
-	    reg->rq_slot > SHIFT_MLX5_MAX_SLOT)
+	    reg->rq_slot > SHIFT_MLX5_MAX_SLOT || !reg->rq.addr != !reg->rq_tail_addr)
 		return -EINVAL;
 	err = shift_ring_pin(&pins->sq, reg->sq.addr, reg->sq.len, SHIFT_MLX5_BLOCK,
 			     true);
@@ -51,6 +51,13 @@ static int mlx5_pin_qp(struct shift_qp_pins *pins, const struct shift_abi_reg_qp
 		err = shift_word_pin(&pins->anchor, reg->anchor_addr);
 	if (!err && (pins->sq.slots > SHIFT_MLX5_MAX_RING || pins->rq.slots > SHIFT_MLX5_MAX_RING))
 		err = -EINVAL;
+	if (!err)
+		err = shift_word_pin(&pins->sq_tail, reg->sq_tail_addr);
+	if (!err)
+		err = shift_ring_pin_words(&pins->sq_heads, reg->sq_heads_addr, pins->sq.slots,
+					   true);
+	if (!err && reg->rq.addr)
+		err = shift_word_pin(&pins->rq_tail, reg->rq_tail_addr);
 	if (err)
 		return err;
 	/* each may have one block, and the ring be full; a ledger has one free */

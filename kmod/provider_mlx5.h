@@ -12,12 +12,17 @@
  * @wqe: the WQE that was decoded last.
  * @at: index of the WQE of each entry, by ledger slot; of the head: where the next one
  *	will be.
+ * @heads: before there is a ledger: a copy of struct shift_qp_pins' sq_heads, of one
+ *	word for each two slots.
  *
- * All under ledger_lock.
+ * All under ledger_lock, or sqp->lock while there is no ledger.
  */
 struct shift_mlx5_qp {
 	struct shift_mlx5_wqe wqe;
-	u16 at[];
+	union {
+		DECLARE_FLEX_ARRAY(u16, at);
+		DECLARE_FLEX_ARRAY(u32, heads);
+	};
 };
 
 /* cq_mlx5.c: a user's CQ; its ring stays meanwhile (ring_sem, or scq->lock) */

@@ -23,7 +23,8 @@ static int rxe_pin_qp(struct shift_qp_pins *pins, const struct shift_abi_reg_qp 
 {
 	int err;
 
-	if (reg->db_addr || reg->rq_slot || reg->create_flags || reg->anchor_addr)
+	if (reg->db_addr || reg->rq_slot || reg->create_flags || reg->anchor_addr ||
+	    reg->sq_tail_addr || reg->sq_heads_addr || reg->rq_tail_addr)
 		return -EINVAL;
 	err = shift_ring_pin_rxe(&pins->sq, reg->sq.addr, reg->sq.len);
 	if (!err && reg->rq.addr)

@@ -127,10 +127,13 @@ void shift_cq_unregister(struct shift_cq *scq)
 
 static void pins_drop(struct shift_qp_pins *pins)
 {
+	shift_word_unpin(&pins->rq_tail);
+	shift_word_unpin(&pins->sq_tail);
 	shift_word_unpin(&pins->anchor);
 	shift_word_unpin(&pins->rq_word);
 	shift_word_unpin(&pins->sq_word);
 	shift_word_unpin(&pins->gate);
+	shift_ring_unpin(&pins->sq_heads);
 	shift_ring_unpin(&pins->rq);
 	shift_ring_unpin(&pins->sq);
 }
@@ -210,10 +213,13 @@ int shift_qp_register(struct shift_qp *sqp, const struct shift_abi_reg_qp *reg)
 	}
 	sqp->sq = pins.sq;
 	sqp->rq = pins.rq;
+	sqp->sq_heads = pins.sq_heads;
 	sqp->gate = pins.gate;
 	sqp->sq_word = pins.sq_word;
 	sqp->rq_word = pins.rq_word;
 	sqp->anchor = pins.anchor;
+	sqp->sq_tail = pins.sq_tail;
+	sqp->rq_tail = pins.rq_tail;
 	sqp->lock_free = pins.lock_free;
 	sqp->mlx5 = pins.mlx5;
 	shift_ledger_init(&sqp->ledger, entry, raw, pins.entries, pins.sq.slot_size);
@@ -265,15 +271,19 @@ void shift_qp_unregister(struct shift_qp *sqp)
 	pins = (struct shift_qp_pins) {
 		.sq = sqp->sq, .rq = sqp->rq, .gate = sqp->gate,
 		.sq_word = sqp->sq_word, .rq_word = sqp->rq_word,
-		.anchor = sqp->anchor,
+		.anchor = sqp->anchor, .sq_tail = sqp->sq_tail, .rq_tail = sqp->rq_tail,
+		.sq_heads = sqp->sq_heads,
 	};
 	memset(&sqp->sq, 0, sizeof(sqp->sq));
 	memset(&sqp->rq, 0, sizeof(sqp->rq));
+	memset(&sqp->sq_heads, 0, sizeof(sqp->sq_heads));
 	sqp->registered = false;
 	sqp->gate.page = NULL;
 	sqp->sq_word.page = NULL;
 	sqp->rq_word.page = NULL;
 	sqp->anchor.page = NULL;
+	sqp->sq_tail.page = NULL;
+	sqp->rq_tail.page = NULL;
 	spin_unlock_bh(&sqp->ledger_lock);
 	mutex_unlock(&sqp->lock);
 	pins_drop(&pins);

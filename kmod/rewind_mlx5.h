@@ -17,12 +17,15 @@
 #define SHIFT_MLX5_ANCHOR_PACKETS(word)	((word) >> 16)
 
 /**
- * struct shift_mlx5_view - a queue pair that stands still
+ * struct shift_mlx5_view - a queue pair, best one that stands still
  * @sq: copy of its ring; producer: of the anchor.
  * @packets: of the anchor: of all WQEs since RESET.
  * @completed: the CQ has a completion with success of one of its sends;
  * @last: index of the newest.
- * @flushed: else, it has all in error that there were;
+ * @heads: copy of the provider's numbers of sends, counted since RESET: for each block that
+ *	of the WQE that begins there, or anything.  NULL: not known.
+ * @tail: number behind the newest send whose completion was polled.
+ * @flushed: if neither tells, the CQ has all in error that there were;
  * @first_flushed: index of the oldest.
  * @start_psn: PSN of its first packet.
  * @mtu: path MTU, bytes.
@@ -32,6 +35,8 @@ struct shift_mlx5_view {
 	u64 packets;
 	bool completed, flushed;
 	u16 last, first_flushed;
+	const u32 *heads;
+	u32 tail;
 	u32 start_psn;
 	u32 mtu;
 };
@@ -53,5 +58,11 @@ struct shift_mlx5_rewind {
  */
 int shift_mlx5_rewind(const struct shift_mlx5_view *v, struct shift_mlx5_wqe *wqe,
 		      struct shift_mlx5_rewind *r);
+
+/* Which of two places is nearer to the producer? */
+static inline u16 shift_mlx5_later(u16 a, u16 b, u16 producer)
+{
+	return (u16)(producer - a) < (u16)(producer - b) ? a : b;
+}
 
 #endif /* SHIFT_REWIND_MLX5_H */

@@ -99,6 +99,25 @@ err_free:
 	return err;
 }
 
+/* The same of the caller's own memory, which begins with slot 0, charged to it. */
+static int pin_charged(struct shift_ring *ring, u64 addr, u32 len, bool refuse)
+{
+	struct shift_account *account;
+	int err;
+
+	err = shift_account_charge(pages_of(addr, len), refuse, &account);
+	if (err)
+		return err;
+	err = pin_pages(ring, addr, len);
+	if (err) {
+		shift_account_uncharge(account, pages_of(addr, len));
+		return err;
+	}
+	ring->account = account;
+	ring->data = offset_in_page(addr);
+	return 0;
+}
+
 /**
  * shift_ring_pin_rxe - pin a ring that rxe made and the caller has mapped
  * @ring: filled on success.
@@ -140,7 +159,6 @@ int shift_ring_pin_rxe(struct shift_ring *ring, u64 addr, u32 len)
  */
 int shift_ring_pin(struct shift_ring *ring, u64 addr, u32 len, u32 slot_size, bool refuse)
 {
-	struct shift_account *account;
 	int err;
 
 	if (!range_ok(addr, len) || addr & 63 ||
@@ -148,18 +166,38 @@ int shift_ring_pin(struct shift_ring *ring, u64 addr, u32 len, u32 slot_size, bo
 	    !is_power_of_2(slot_size) || len % slot_size || !is_power_of_2(len / slot_size) ||
 	    len / slot_size > SHIFT_RING_MAX_SLOTS)
 		return -EINVAL;
-	err = shift_account_charge(pages_of(addr, len), refuse, &account);
+	err = pin_charged(ring, addr, len, refuse);
 	if (err)
 		return err;
-	err = pin_pages(ring, addr, len);
-	if (err) {
-		shift_account_uncharge(account, pages_of(addr, len));
-		return err;
-	}
-	ring->account = account;
 	ring->slots = len / slot_size;
 	ring->slot_size = slot_size;
-	ring->data = offset_in_page(addr);
+	return 0;
+}
+
+/**
+ * shift_ring_pin_words - pin an array of aligned 32-bit words, as a ring of them
+ * @ring: filled on success.
+ * @addr: the first of them.
+ * @count: their number, a power of two.
+ * @refuse: if it is more than the caller may lock.
+ *
+ * It is the caller's memory, and charged to it.
+ *
+ * Context: process context of the owner; takes mmap_lock.
+ * Return: as shift_ring_pin().
+ */
+int shift_ring_pin_words(struct shift_ring *ring, u64 addr, u32 count, bool refuse)
+{
+	int err;
+
+	if (count > SHIFT_RING_MAX_SLOTS || !is_power_of_2(count) || addr & 3 ||
+	    !range_ok(addr, count * sizeof(u32)))
+		return -EINVAL;
+	err = pin_charged(ring, addr, count * sizeof(u32), refuse);
+	if (err)
+		return err;
+	ring->slots = count;
+	ring->slot_size = sizeof(u32);
 	return 0;
 }
 
@@ -225,6 +263,12 @@ void shift_ring_read_slot(const struct shift_ring *ring, u32 index, void *to, u3
 void shift_ring_copy_slot(const struct shift_ring *ring, u32 index, void *to)
 {
 	shift_ring_read_slot(ring, index, to, ring->slot_size);
+}
+
+/* all of them */
+void shift_ring_copy(const struct shift_ring *ring, void *to)
+{
+	ring_copy(ring, ring->data, to, NULL, ring->slots * ring->slot_size);
 }
 
 void shift_ring_write_slot(const struct shift_ring *ring, u32 index, u32 offset,

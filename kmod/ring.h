@@ -40,6 +40,7 @@ struct shift_word {
 
 int shift_ring_pin_rxe(struct shift_ring *ring, u64 addr, u32 len);
 int shift_ring_pin(struct shift_ring *ring, u64 addr, u32 len, u32 slot_size, bool refuse);
+int shift_ring_pin_words(struct shift_ring *ring, u64 addr, u32 count, bool refuse);
 void shift_ring_unpin(struct shift_ring *ring);
 u32 shift_ring_producer(const struct shift_ring *ring);	/* masked, acquire */
 u32 shift_ring_consumer(const struct shift_ring *ring);	/* masked, acquire */
@@ -48,6 +49,7 @@ u32 shift_ring_slot_u32(const struct shift_ring *ring, u32 index, u32 offset);
 void shift_ring_set_producer(const struct shift_ring *ring, u32 index);	/* release */
 void shift_ring_read_slot(const struct shift_ring *ring, u32 index, void *to, u32 len);
 void shift_ring_copy_slot(const struct shift_ring *ring, u32 index, void *to);
+void shift_ring_copy(const struct shift_ring *ring, void *to);
 void shift_ring_write_slot(const struct shift_ring *ring, u32 index, u32 offset,
 			   const void *from, u32 len);
 

@@ -324,9 +324,9 @@ struct shift_qp {
 	/* provider */
 	bool registered;
 	const struct shift_provider *provider;	/* once it was registered */
-	struct shift_ring sq, rq;
+	struct shift_ring sq, rq, sq_heads;
 	struct shift_word gate;		/* user's flag word */
-	struct shift_word sq_word, rq_word, anchor;	/* struct shift_qp_pins */
+	struct shift_word sq_word, rq_word, anchor, sq_tail, rq_tail;	/* struct shift_qp_pins */
 	struct shift_mlx5_qp *mlx5;	/* beside the ledger, and as long */
 	u32 lock_free;
 	bool provider_held;		/* flag word is set: providers WAIT */

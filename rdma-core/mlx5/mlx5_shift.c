@@ -79,6 +79,8 @@ void mlx5_shift_register_qp(struct mlx5_qp *qp)
 		.db_addr = (uintptr_t)qp->db,
 		.create_flags = qp->shift.create_flags,
 		.anchor_addr = (uintptr_t)&qp->shift_anchor,
+		.sq_tail_addr = (uintptr_t)&qp->sq.tail,
+		.sq_heads_addr = (uintptr_t)qp->sq.wqe_head,
 	};
 
 	if (qp->shift.off || ibqp->qp_type != IBV_QPT_RC || !qp->sq.wqe_cnt ||
@@ -92,6 +94,7 @@ void mlx5_shift_register_qp(struct mlx5_qp *qp)
 		cmd.rq.addr = (uintptr_t)mlx5_buf_addr(&qp->buf) + qp->rq.offset;
 		cmd.rq.len = qp->rq.wqe_cnt << qp->rq.wqe_shift;
 		cmd.rq_slot = 1U << qp->rq.wqe_shift;
+		cmd.rq_tail_addr = (uintptr_t)&qp->rq.tail;
 	}
 
 	shift_register_qp(shift_ctx(ibqp->context), &qp->shift.obj, &cmd);

@@ -155,6 +155,9 @@ static void test_register(void)
 	      kern.qp.rq.len == BLOCKS << SLOT_SHIFT);
 	CHECK(kern.qp.db_addr == (uintptr_t)golden_qp.db && !(kern.qp.db_addr & 7));
 	CHECK(kern.qp.anchor_addr && !(kern.qp.anchor_addr & 7) && !(kern.qp.flag_addr & 3));
+	CHECK(kern.qp.sq_tail_addr == (uintptr_t)&golden_qp.sq.tail &&
+	      kern.qp.sq_heads_addr == (uintptr_t)golden_qp.sq.wqe_head &&
+	      kern.qp.rq_tail_addr == (uintptr_t)&golden_qp.rq.tail);
 	CHECK(!kern.qp.sq_lock_addr && !kern.qp.rq_lock_addr && !kern.qp.lock_free);
 	teardown();
 	CHECK(kern.cq_unregs == 1 && kern.qp_unregs == 1);
@@ -336,6 +339,74 @@ static void test_anchor(void)
 	teardown();
 }
 
+/* A word of those that the kernel pins */
+static uint32_t word(uint64_t addr, uint32_t n)
+{
+	return ((volatile uint32_t *)(uintptr_t)addr)[n];
+}
+
+/* Does the ring say that so many sends were polled, and where the next one is? */
+static void check_tail(uint32_t polled, uint32_t index)
+{
+	uint32_t blocks = kern.qp.sq.len / 64;
+
+	CHECK(word(kern.qp.sq_tail_addr, 0) == polled);
+	CHECK(word(kern.qp.sq_heads_addr, index & (blocks - 1)) == polled);
+}
+
+/* What the kernel needs to know which sends and receives were polled */
+static void test_tail(void)
+{
+	struct ibv_qp_ex *qpx = &golden_qp.verbs_qp.qp_ex;
+	struct ibv_sge sge[9] = {};
+	struct ibv_send_wr *bad, wr = {
+		.sg_list = sge, .num_sge = 9, .opcode = IBV_WR_RDMA_WRITE,
+	};
+	uint32_t large, last, i;
+	struct ibv_wc wc[8];
+
+	setup(64);
+	for (i = 0; i < 9; i++)
+		sge[i] = (struct ibv_sge) { .addr = 4096, .length = 8, .lkey = 1 };
+	CHECK(word(kern.qp.sq_tail_addr, 0) == 0 && word(kern.qp.rq_tail_addr, 0) == 0);
+	post(1);
+	large = golden_qp.sq.cur_post;
+	CHECK(!ibv_post_send(golden_qp.ibv_qp, &wr, &bad));	/* not signaled */
+	ibv_wr_start(qpx);
+	ibv_wr_rdma_write(qpx, 1, 4096);
+	ibv_wr_set_sge(qpx, 1, 4096, 8);
+	ibv_wr_abort(qpx);
+	ibv_wr_start(qpx);
+	qpx->wr_flags = IBV_SEND_SIGNALED;
+	ibv_wr_rdma_write(qpx, 1, 4096);
+	ibv_wr_set_sge(qpx, 1, 4096, 8);
+	CHECK(!ibv_wr_complete(qpx));
+	last = golden_qp.sq.cur_post;
+	post(4);
+	check_tail(0, 0);
+	device_send_done(0);
+	CHECK(poll_wc(wc, 8) == 1);
+	check_tail(1, large);
+	device_send_done(last - 1);
+	CHECK(poll_wc(wc, 8) == 1);
+	check_tail(3, last);
+	post_recv(1);
+	post_recv(2);
+	device_put(&(struct shift_abi_wc) { .opcode = IBV_WC_RECV }, MLX5_CQE_RESP_SEND, 0);
+	CHECK(poll_wc(wc, 8) == 1 && word(kern.qp.rq_tail_addr, 0) == 1);
+
+	/* errors that are hidden are not polled */
+	kern.verdict = SHIFT_CQE_SWALLOW;
+	device_send_error(last, MLX5_CQE_SYNDROME_WR_FLUSH_ERR);
+	device_put(&(struct shift_abi_wc) { .wr_id = 1, .status = 1 }, MLX5_CQE_RESP_ERR,
+		   MLX5_CQE_SYNDROME_WR_FLUSH_ERR);
+	CHECK(poll_wc(wc, 8) == 0 && word(kern.qp.rq_tail_addr, 0) == 1);
+	check_tail(3, last);
+	init_qp_indices(&golden_qp);		/* RESET */
+	CHECK(word(kern.qp.sq_tail_addr, 0) == 0 && word(kern.qp.rq_tail_addr, 0) == 0);
+	teardown();
+}
+
 static void test_absent(void)
 {
 	struct ibv_wc wc[8];
@@ -394,6 +465,7 @@ int provider_test(void)
 	run("mlx5_provider_register", test_register);
 	run("mlx5_provider_post", test_post);
 	run("mlx5_provider_anchor", test_anchor);
+	run("mlx5_provider_tail", test_tail);
 	run("mlx5_provider_swallow", test_swallow);
 	run("mlx5_provider_swallow_lazy", test_swallow_lazy);
 	run("mlx5_provider_accessors", test_accessors);

@@ -124,6 +124,9 @@ static void abuse_words(int fd, const struct victim *v)
 	QP_WITH(rq_slot, 64, "slots of another provider");
 	QP_WITH(create_flags, SHIFT_QP_CREATE_SIGNATURE, "flags of another provider");
 	QP_WITH(anchor_addr, (uintptr_t)v->words, "anchor of another provider");
+	QP_WITH(sq_tail_addr, (uintptr_t)v->words, "tail of another provider");
+	QP_WITH(sq_heads_addr, (uintptr_t)v->words, "numbers of another provider");
+	QP_WITH(rq_tail_addr, (uintptr_t)v->words, "receive tail of another provider");
 	QP_WITH(handle, 0xffffffff, "handle that cannot be");
 	QP_WITH(handle, v->cq->handle, "handle of a CQ");
 	QP_WITH(flag_addr, 0, "flag word at 0");

@@ -10,6 +10,7 @@
 #define START	0xfffff0	/* soon round */
 
 static u8 ring[BLOCKS * SHIFT_MLX5_BLOCK];
+static u32 heads[BLOCKS], posted;
 static struct shift_mlx5_view v;
 static struct shift_mlx5_wqe wqe;
 static struct shift_mlx5_rewind r;
@@ -32,6 +33,7 @@ static u32 post(u32 num, u32 bytes)
 	struct shift_mlx5_data data = { .byte_count = cpu_to_be32(bytes) };
 	u32 i, blocks = (2 + num + 3) / 4;
 
+	heads[v.sq.producer & (BLOCKS - 1)] = posted++;
 	put(v.sq.producer, 0, &ctrl);
 	put(v.sq.producer, 1, &raddr);
 	for (i = 0; i < num; i++)
@@ -44,6 +46,8 @@ static u32 post(u32 num, u32 bytes)
 static void start(void)
 {
 	memset(ring, 0, sizeof(ring));
+	memset(heads, 0x5a, sizeof(heads));
+	posted = 0;
 	memset(&v, 0, sizeof(v));
 	v.sq.ring = ring;
 	v.sq.blocks = BLOCKS;
@@ -56,6 +60,21 @@ static void complete(u16 index)
 {
 	v.completed = true;
 	v.last = index;
+}
+
+/* the application has polled so many, and nothing is in the CQ */
+static void polled(u32 sends)
+{
+	v.completed = false;
+	v.heads = heads;
+	v.tail = sends;
+}
+
+/* so many of one packet and one block each */
+static void post_small(u32 n)
+{
+	while (n--)
+		post(1, 10);
 }
 
 static u32 psn_at(u64 packets)
@@ -95,6 +114,30 @@ static void all_completed(struct ktap *t)
 	EXPECT_EQ(t, r.first_psn, psn_at(v.packets));
 }
 
+/*
+ * Completions are in the CQ, or were polled, or both; what is older may be there beside.
+ */
+static void know(struct rnd *rnd, const u16 *index, u32 tail)
+{
+	u32 older = tail > 40 ? tail - rnd_below(rnd, 40) : tail;
+
+	switch (rnd_below(rnd, 4)) {
+	case 0:				/* not polled, or not known */
+		polled(older);
+		complete(index[(tail - 1) % 64]);
+		v.heads = rnd_one_in(rnd, 2) ? heads : NULL;
+		break;
+	case 1:				/* polled, and an old one in the CQ */
+		polled(tail);
+		complete(index[(older - 1) % 64]);
+		break;
+	default:
+		polled(tail);
+	}
+	if (!tail)
+		polled(0);
+}
+
 /* many laps, also of the 16 bits; completions lag by up to a ring */
 static void laps(struct ktap *t)
 {
@@ -109,7 +152,6 @@ static void laps(struct ktap *t)
 		u32 need = (2 + num + 3) / 4;
 
 		while (used + need > BLOCKS || (n > tail && rnd_one_in(&rnd, 3))) {
-			complete(index[tail % 64]);
 			used -= blocks[tail % 64];
 			tail++;
 		}
@@ -120,6 +162,7 @@ static void laps(struct ktap *t)
 		n++;
 		if (!rnd_one_in(&rnd, 8))
 			continue;
+		know(&rnd, index, tail);
 		ASSERT(t, !shift_mlx5_rewind(&v, &wqe, &r));
 		ASSERT(t, r.first == index[tail % 64]);
 		ASSERT(t, r.first_psn == psn_at(psn[tail % 64]));
@@ -173,6 +216,125 @@ static void flushed(struct ktap *t)
 	EXPECT_EQ(t, r.first_psn, psn_at(v.packets - 5));
 }
 
+/* its completion was overwritten by others', but it was polled before */
+static void tail_knows(struct ktap *t)
+{
+	u32 i;
+
+	start();
+	post_small(3 * BLOCKS);
+	for (i = 0; i <= BLOCKS; i++) {
+		polled(posted - i);
+		EXPECT_EQ(t, shift_mlx5_rewind(&v, &wqe, &r), 0);
+		EXPECT_EQ(t, r.first, (u16)(v.sq.producer - i));
+		EXPECT_EQ(t, r.first_psn, psn_at(v.packets - i));
+	}
+	/* in the CQ is one that is newer: not polled yet */
+	complete(v.sq.producer - 2);
+	EXPECT_EQ(t, shift_mlx5_rewind(&v, &wqe, &r), 0);
+	EXPECT_EQ(t, r.first, (u16)(v.sq.producer - 1));
+	/* one that is older, and one that was overwritten */
+	polled(posted);
+	complete(v.sq.producer - 9);
+	EXPECT_EQ(t, shift_mlx5_rewind(&v, &wqe, &r), 0);
+	EXPECT_EQ(t, r.first, v.sq.producer);
+	complete(v.sq.producer - BLOCKS - 20);
+	EXPECT_EQ(t, shift_mlx5_rewind(&v, &wqe, &r), 0);
+	EXPECT_EQ(t, r.first, v.sq.producer);
+	/* nothing was polled, and nothing posted */
+	start();
+	polled(0);
+	EXPECT_EQ(t, shift_mlx5_rewind(&v, &wqe, &r), 0);
+	EXPECT_EQ(t, r.first, 0);
+	post_small(BLOCKS);
+	EXPECT_EQ(t, shift_mlx5_rewind(&v, &wqe, &r), 0);
+	EXPECT_EQ(t, r.first, 0);
+	EXPECT_EQ(t, r.first_psn, START);
+}
+
+/* a tail that none of the ring's has; what else there is tells, or nothing */
+static void tail_wrong(struct ktap *t)
+{
+	static const u32 wrong[] = { 1, 2, 100, 0x7fffffff, 0xffffff00 };
+	u32 i;
+
+	for (i = 0; i < ARRAY_SIZE(wrong); i++) {
+		start();
+		post_small(3 * BLOCKS);
+		polled(posted + wrong[i]);
+		EXPECT_EQ(t, shift_mlx5_rewind(&v, &wqe, &r), -ENODATA);
+		EXPECT_EQ(t, r.first, (u16)(v.sq.producer - 1));
+		complete(v.sq.producer - 4);
+		EXPECT_EQ(t, shift_mlx5_rewind(&v, &wqe, &r), 0);
+		EXPECT_EQ(t, r.first, (u16)(v.sq.producer - 3));
+		v.completed = false;
+		v.flushed = true;
+		v.first_flushed = v.sq.producer - 2;
+		EXPECT_EQ(t, shift_mlx5_rewind(&v, &wqe, &r), 0);
+		EXPECT_EQ(t, r.first, v.first_flushed);
+	}
+	/* numbers with a gap behind it, and all the same */
+	start();
+	post_small(2 * BLOCKS);
+	polled(posted - 5);
+	heads[(v.sq.producer - 3) & (BLOCKS - 1)]++;
+	EXPECT_EQ(t, shift_mlx5_rewind(&v, &wqe, &r), -ENODATA);
+	for (i = 0; i < BLOCKS; i++)
+		heads[i] = 7;
+	polled(7);
+	EXPECT_EQ(t, shift_mlx5_rewind(&v, &wqe, &r), 0);
+	EXPECT_EQ(t, r.first, (u16)(v.sq.producer - 1));	/* its own harm */
+	polled(9);
+	EXPECT_EQ(t, shift_mlx5_rewind(&v, &wqe, &r), -ENODATA);
+}
+
+/* numbers that were left over are not those of a WQE of the ring */
+static void tail_stale(struct ktap *t)
+{
+	u32 i;
+
+	/* the last lap's, inside of a large WQE, and of one that was not posted */
+	start();
+	post_small(BLOCKS);
+	post(30, 10);
+	post_small(2);
+	heads[(BLOCKS + 3) & (BLOCKS - 1)] = BLOCKS + 1;
+	heads[(BLOCKS + 4) & (BLOCKS - 1)] = BLOCKS + 2;
+	heads[(v.sq.producer + 2) & (BLOCKS - 1)] = posted;
+	for (i = 0; i < 4; i++) {
+		polled(BLOCKS + i);
+		EXPECT_EQ(t, shift_mlx5_rewind(&v, &wqe, &r), 0);
+		EXPECT_EQ(t, r.first, i ? v.sq.producer - 3 + i : BLOCKS);
+		EXPECT_EQ(t, r.first_psn, psn_at(BLOCKS + i));
+	}
+	/* a life before RESET, which ended where the indices go round */
+	start();
+	post_small(0x10000);
+	v.packets = 0;
+	posted = 0;
+	post_small(4);
+	for (i = 0; i <= 4; i++) {
+		polled(i);
+		EXPECT_EQ(t, shift_mlx5_rewind(&v, &wqe, &r), 0);
+		EXPECT_EQ(t, r.first, i);
+		EXPECT_EQ(t, r.first_psn, psn_at(i));
+	}
+	polled(0xffff);
+	EXPECT_EQ(t, shift_mlx5_rewind(&v, &wqe, &r), 0);
+	EXPECT_EQ(t, r.first, 0);		/* no better than without it */
+}
+
+static void later(struct ktap *t)
+{
+	EXPECT_EQ(t, shift_mlx5_later(3, 5, 9), 5);
+	EXPECT_EQ(t, shift_mlx5_later(5, 3, 9), 5);
+	EXPECT_EQ(t, shift_mlx5_later(0xfffe, 1, 2), 1);
+	EXPECT_EQ(t, shift_mlx5_later(0xfffe, 0xfff0, 2), 0xfffe);
+	/* beyond the producer is far behind it */
+	EXPECT_EQ(t, shift_mlx5_later(10, 7, 9), 7);
+	EXPECT_EQ(t, shift_mlx5_later(9, 7, 9), 9);
+}
+
 static void not_covered(struct ktap *t)
 {
 	struct shift_mlx5_ctrl nop = { 0 };
@@ -219,6 +381,9 @@ static void any_bytes(struct ktap *t)
 		v.packets = rnd64(&rnd) >> 16;
 		v.completed = rnd_one_in(&rnd, 2);
 		v.last = rnd_one_in(&rnd, 2) ? v.sq.producer - 1u : rnd32(&rnd);
+		v.heads = rnd_one_in(&rnd, 4) ? NULL : heads;
+		rnd_fill(&rnd, heads, sizeof(heads));
+		v.tail = rnd_one_in(&rnd, 2) ? heads[0] : rnd32(&rnd);
 		if (shift_mlx5_rewind(&v, &wqe, &r) != -EINVAL)
 			EXPECT(t, (u16)(v.sq.producer - r.first) <= blocks);
 	}
@@ -229,6 +394,7 @@ static void any_bytes(struct ktap *t)
 static const struct ktap_case cases[] = {
 	KTAP_CASE(nothing_posted), KTAP_CASE(nothing_completed), KTAP_CASE(all_completed),
 	KTAP_CASE(laps), KTAP_CASE(full), KTAP_CASE(completion_lost), KTAP_CASE(flushed),
+	KTAP_CASE(tail_knows), KTAP_CASE(tail_wrong), KTAP_CASE(tail_stale), KTAP_CASE(later),
 	KTAP_CASE(not_covered), KTAP_CASE(wrong_anchor), KTAP_CASE(any_bytes),
 };
 

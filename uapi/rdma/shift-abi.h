@@ -21,7 +21,7 @@
 #include <linux/types.h>
 #include <linux/ioctl.h>
 
-#define SHIFT_ABI_VERSION	4
+#define SHIFT_ABI_VERSION	5
 #define SHIFT_ABI_DEVICE	"/dev/shift"
 
 enum shift_abi_provider {
@@ -144,6 +144,12 @@ struct shift_abi_reg_cq {
  *	16 bits of the send counter. Packets: request PSNs of all WQEs since the
  *	indices were 0 (SEND, WRITE, READ: their bytes in path MTUs, one at
  *	least; atomics: one; NOP, bind, invalidate: none), 48 bits. rxe: 0.
+ * @sq_tail_addr: mlx5: a 4-byte aligned word: how many sends there are up to the newest
+ *	whose completion was shown to the application, since the indices were 0;
+ *	stored before the poll returns. rxe: 0.
+ * @sq_heads_addr: mlx5: 4-byte aligned words, one for each block of @sq: for the first
+ *	block of a WQE how many sends were posted before it, else anything. rxe: 0.
+ * @rq_tail_addr: mlx5: as @sq_tail_addr, of receives; 0 without @rq. rxe: 0.
  */
 struct shift_abi_reg_qp {
 	__u32 abi_version;
@@ -161,6 +167,9 @@ struct shift_abi_reg_qp {
 	__u32 rq_slot;
 	__u32 create_flags;
 	__aligned_u64 anchor_addr;
+	__aligned_u64 sq_tail_addr;
+	__aligned_u64 sq_heads_addr;
+	__aligned_u64 rq_tail_addr;
 };
 
 /**
