@@ -13,11 +13,11 @@ from functools import partial
 
 import shift
 from registry import FULL, STOCK, TESTS, add
-from testbed import RXE, Nics, check, wait_for
+from testbed import CONTROL_RAIL, RXE, Nics, check, wait_for
 
 from two import home, moved, progress, schedule, second     # noqa: F401 pylint: disable=W0611
 from two import mlx5_soft
-from two.failover import start, survives
+from two.failover import on_backup, pull, start, survives
 from two.mlx5_soft import ENVS, MODULE, install
 
 LONG, MORE = (FULL, STOCK) if os.environ.get("SHIFT_LONG") else ((), FULL)
@@ -97,14 +97,72 @@ def locked_memory(bed):
         node = bed.nodes[0]
         charged, rows, kept = locks(node)
         check(rows[0]["reason"] == "not-rts", f"not registered: {rows}")
-        # the same pages once more, without those of two doorbell records
-        check(charged == 2 * stock - 2, f"{charged} pages are charged, {stock} without "
-                                        "the module")
+        # the same pages once more, without those of two doorbell records, and the
+        # numbers of sends: 4 bytes for each 64 of the send ring, from anywhere in a page
+        heads = charged - (2 * stock - 2)
+        check(0 < heads <= stock // 16 + 2, f"{charged} pages are charged, {stock} without "
+                                            "the module")
         check(kept == plain, f"{kept} with the module, {plain} without")
         # room for its own rings: we get none for the QP's
         tight, rows, _ = locks(node, stock + 8)
         check(stock < tight < charged, f"{tight} pages, not between {stock} and {charged}")
         check([row["reason"] for row in rows] == ["no-provider"], f"{rows}")
+
+
+def idle(side, count, bed):
+    """A QP whose completions others' have replaced moves with these, and works."""
+    words = ["idle_edge", bed.nics.default]
+    client, server = bed.nodes[:2]
+    echo = server.start(words, env=bed.nics.env)
+    echo.wait_line("^listening$")
+    ping = client.start([*words, server.address(CONTROL_RAIL)], env=bed.nics.env)
+    ping.wait_line("^connected$")
+    for node in (client, server):
+        shift.protected(node, 2)
+
+    def works(qp, count):
+        before = len(ping.lines)
+        ping.send(f"ping {qp} {count}")
+        ping.wait_line("^ok$", start=before)
+
+    counters = shift.Counters(bed)
+    works(0, count)
+    works(1, 200)               # six times the CQ, at both ends
+    for node in (client, server):
+        shift.protected(node, 2)
+    pull(bed, side)
+    on_backup(bed, 2)
+    for qp in (0, 1, 0):
+        works(qp, 100)
+    ping.send("end")
+    ping.expect(0)
+    echo.expect(0)
+    counters.moved("switches", 2)
+    counters.still("failed", "illegal", "msg_bad")
+
+
+def claimed(bed):
+    """Addresses that must be refused, and words that say anything, at any time."""
+    words = ["mlx5_claim", bed.nics.default]
+    client, server = bed.nodes[:2]
+    for side in ("local", "remote", "local"):
+        ends = [server.start(words, env=ENVS["stock"])]
+        ends[0].wait_line("^listening$")
+        ends.append(client.start([*words, server.address(CONTROL_RAIL)], env=ENVS["stock"]))
+        for end in ends:
+            end.wait_line("^connected$")
+        shift.wait_session(bed, 2)
+        for count in range(20):
+            if count == 10:
+                pull(bed, side)
+            for node in (client, server):
+                shift.qps(node)         # each time it is looked at; any state is right
+        bed.plug_all()
+        for end in ends:
+            end.send("end")
+            end.expect(0)
+            check("BAD" not in end.text, end.text)
+    idle("local", 200, bed)
 
 
 def register():
@@ -126,6 +184,11 @@ def register():
             ("events", "local", ["--events"], 2, MORE)):
         add("mlx5", name, partial(on_mlx5, partial(failover, side, small + options, qps=qps)),
             kernels)
+    # 5: all that was ever posted is still in the send ring
+    for side, count, kernels in (("remote", 200, STOCK), ("local", 5, MORE)):
+        add("mlx5", f"an idle QP in a CQ that others have filled, {side} cable",
+            partial(on_mlx5, partial(idle, side, count)), kernels)
+    add("mlx5", "words that say anything", partial(on_mlx5, claimed), ("6.1", "debug"))
     add("mlx5", "locked memory", locked_memory)
 
 
