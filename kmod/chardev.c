@@ -297,6 +297,8 @@ static long ioc_unregister(struct shift_file *file, void __user *arg)
 	mutex_unlock(&file->lock);
 	if (!obj)
 		return -ENOENT;
+	if (obj->type == SHIFT_OBJ_CQ)
+		shift_tally_settle(container_of(obj, struct shift_cq, obj));
 	file_drop(obj);
 	return 0;
 }

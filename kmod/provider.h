@@ -134,6 +134,7 @@ int shift_tally_done(struct shift_qp *sqp, struct shift_cq *scq, u32 from, bool 
 void shift_tally_mark_error(struct shift_qp *sqp, u32 status);	/* any context */
 int shift_tally_errors(struct shift_qp *sqp, struct shift_cq *scq, u32 pos, u32 end, u32 least,
 		       struct shift_flush *flush, u8 *slot);
+void shift_tally_settle(const struct shift_cq *scq);		/* sleeps */
 
 /* for the fences: fence.c */
 u64 shift_fence_deadline(unsigned int us);	/* ktime ns, scaled */

@@ -6,10 +6,13 @@
  * A stamp in the slot before the first one counted tells whether the CQ went round
  * meanwhile: the tail of a slot is nobody's, but a new completion overwrites it.
  */
+#include <linux/delay.h>
+#include <linux/ktime.h>
 #include <rdma/ib_user_verbs.h>
 #include "provider.h"
 
 #define CQ_STAMP	0x5348494654535450ull
+#define SETTLE_US	100000	/* for a fence to count what a resize would lose; scaled */
 
 static void stamp(const struct shift_ring *ring, u32 first)
 {
@@ -135,4 +138,36 @@ int shift_tally_errors(struct shift_qp *sqp, struct shift_cq *scq, u32 pos, u32 
 		n++;
 	}
 	return n;
+}
+
+/* Has it shown an error that its fence will count from? */
+static bool counts_later(const struct shift_qp *sqp, const struct shift_cq *scq)
+{
+	u32 state = READ_ONCE(sqp->state);
+
+	return (sqp->scq == scq || sqp->rcq == scq) && test_bit(SHIFT_QP_ERRORED, &sqp->flags) &&
+	       !test_bit(SHIFT_QP_FENCED, &sqp->flags) && state != SHIFT_ST_OFF &&
+	       state != SHIFT_ST_APP && state != SHIFT_ST_FAIL;
+}
+
+/**
+ * shift_tally_settle - error completions of the CQ were counted, where they have to be
+ * @scq: about to be resized.
+ *
+ * A resize leaves behind what was polled, and with it the errors of a QP that has shown
+ * its first one and is not fenced yet.
+ *
+ * Context: process context; sleeps, for as long as a fence may be late.
+ */
+void shift_tally_settle(const struct shift_cq *scq)
+{
+	u64 end = shift_fence_deadline(SETTLE_US);
+	unsigned long index = 0;
+	struct shift_qp *sqp;
+
+	while ((sqp = shift_qp_next(&index))) {
+		while (counts_later(sqp, scq) && ktime_get_ns() < end)
+			usleep_range(500, 1000);
+		shift_qp_put(sqp);
+	}
 }

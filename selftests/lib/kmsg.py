@@ -3,7 +3,7 @@
 
 import re
 
-from testbed import LabError, wait_for
+from testbed import Failure, LabError, wait_for
 
 BAD = re.compile(
     r"BUG:|WARNING:|KASAN|UBSAN|KFENCE|kmemleak: \d+ new|refcount_t:|\bOops|"
@@ -56,7 +56,7 @@ class Brackets:
         for node in self.cluster.nodes:
             try:
                 self.mark(node, f"end {self.name}")
-            except (LabError, OSError) as error:
+            except (Failure, LabError, OSError) as error:
                 found.append(f"{node.name}: {error}")
             text = node.console[self.start[node.name]:]
             found += [f"{node.name}: {line}" for line in bad_lines(text)]

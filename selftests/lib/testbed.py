@@ -276,7 +276,11 @@ class Node:
         self.backends(False)
         lab.qmp(self.number, "set-action", reboot="reset")
         lab.qmp(self.number, "system_reset")
-        wait_for(f"{self.name}: boot", lambda: self.console.count(ready) > boots, 300)
+        try:
+            wait_for(f"{self.name}: boot", lambda: self.console.count(ready) > boots, 300)
+        except Failure as failure:
+            raise Failure(f"{failure}; the end of its console:\n"
+                          f"{self.console[-2000:]}") from None
         lab.qmp(self.number, "set-action", reboot="shutdown")
         self.backends(True)
         wait_for(f"{self.name}: its agent", self.answers, 60)
