@@ -460,7 +460,7 @@ int provider_test(void)
 	init_qp_indices = golden_function("mlx5_init_qp_indices");
 
 	setbuf(stdout, NULL);
-	printf("KTAP version 1\n1..11\n");
+	printf("KTAP version 1\n1..12\n");
 	run("mlx5_provider_no_module", test_absent);
 	run("mlx5_provider_register", test_register);
 	run("mlx5_provider_post", test_post);
