@@ -71,15 +71,15 @@ class Runner:
         if self.bed and trouble:
             state = "".join(map(self.module_state, self.bed.nodes))
         # An application's end is part of the test: its kernel log counts.
+        # What a node that died said last is wanted in any case.
         if self.bed:
             try:
                 self.bed.stop_processes()
-                if brackets:
-                    dirty = brackets.end()
-                    trouble += dirty
-                    self.keep(test, brackets, trouble, state)
             except (Failure, LabError, OSError) as error:
                 trouble.append(str(error))
+            if brackets:
+                trouble += brackets.end()
+                self.keep(test, brackets, trouble, state)
         if trouble:
             # Whatever is wrong now must not be the next test's trouble.
             self.abandon()
