@@ -32,6 +32,7 @@ static void look(struct shift_qp *sqp, bool fenced, struct shift_mlx5_view *view
 	u64 word;
 
 	shift_mlx5_cq_find(sqp->scq, sqp->qpn, false, U32_MAX, &found);
+	/* what was replaced there was polled: the tail is read after it */
 	smp_rmb();
 	tail = shift_word_read(&sqp->sq_tail);
 	word = shift_word_read64(&sqp->anchor);
@@ -236,6 +237,7 @@ static u16 first_recv(struct shift_qp *sqp, u16 *posted)
 	u32 tail;
 
 	shift_mlx5_cq_find(sqp->rcq, sqp->qpn, true, U32_MAX, &found);
+	/* what was replaced there was polled: the tail is read after it */
 	smp_rmb();
 	tail = shift_word_read(&sqp->rq_tail);
 	*posted = shift_mlx5_counter(&sqp->rq_word);
