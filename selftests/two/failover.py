@@ -6,7 +6,7 @@ from functools import partial
 import shift
 from registry import BARE, FULL, MAIN, SHIFT, STOCK, add, test
 from testbed import Failure, check, wait_for
-from traffic import Verify
+from traffic import BULK_TIMEOUT, Verify
 
 SIZES = {"1 B": 1, "4 KiB": 4096, "64 KiB": 65536, "1 MiB": 1 << 20}
 SIDES = ("local", "remote")
@@ -64,8 +64,8 @@ def survives(bed, verify, side, qps=1, finish=True):
 
 
 def matrix(side, qps, size, bed):
-    """One field of {side} x {QPs} x {size}."""
-    verify = start(bed, *shape(size, qps), qps=qps)
+    """One field of {side} x {QPs} x {size}; a cable needs no timeout, and a busy machine none."""
+    verify = start(bed, *shape(size, qps), "--qp-timeout", BULK_TIMEOUT, qps=qps)
     survives(bed, verify, side, qps)
 
 
