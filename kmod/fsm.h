@@ -55,10 +55,10 @@ enum shift_event {
 /* Guards: what the caller knows when the event is handled. */
 #define SHIFT_G_HEALTHY		(1u << 0) /* no error CQE, not fenced since the last RUN */
 #define SHIFT_G_USABLE		(1u << 1) /* some other path may be asked for */
-#define SHIFT_G_JOINS		(1u << 2) /* its epoch is above mine, not below my highest ask; mirrors ready */
+#define SHIFT_G_JOINS		(1u << 2) /* epoch above mine, no ask of mine above it; mirrors ready */
 #define SHIFT_G_CURRENT		(1u << 3) /* message epoch is the one asked or joined last */
 #define SHIFT_G_PAPER		(1u << 4) /* policy paper: go on with unknown progress */
-#define SHIFT_G_IDLE		(1u << 5) /* nothing outstanding that the peer's progress matters to */
+#define SHIFT_G_IDLE		(1u << 5) /* no work that the peer's progress matters to */
 #define SHIFT_G_TO_DEFAULT	(1u << 6) /* target path is 0 */
 #define SHIFT_G_HOME_BOTH	(1u << 7) /* the other half of HOME was already seen */
 #define SHIFT_G_NACK_GONE	(1u << 8) /* NACK or refusal because the peer's QP is gone */

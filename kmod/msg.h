@@ -32,6 +32,7 @@ enum shift_msg_type {
 };
 
 enum shift_msg_kind { SHIFT_KIND_FAULT, SHIFT_KIND_DRAIN, SHIFT_KIND_NEXT, __SHIFT_KIND_MAX };
+
 enum shift_msg_nack {
 	SHIFT_NACK_BUSY, SHIFT_NACK_GONE, SHIFT_NACK_NO_MIRROR, SHIFT_NACK_NO_PATH,
 	__SHIFT_NACK_MAX

@@ -393,8 +393,8 @@ void shift_link_peer_restarted(struct shift_link *link)
  * shift_qp_refresh - bring what operators see of a QP up to date
  * @sqp: the QP, locked.
  *
- * A QP that is home again is as good as its PD.  One in Default that holds work we cannot move is not protected while it
- * does: operators are told before the fault, not after.
+ * A QP that is home again is as good as its PD.  One in Default that holds work we cannot
+ * move is not protected while it does: operators are told before the fault, not after.
  */
 void shift_qp_refresh(struct shift_qp *sqp)
 {

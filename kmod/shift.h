@@ -499,11 +499,13 @@ enum shift_stat {
 	SHIFT_STAT_STALLED,		/* kernel-owned QPs whose work stood still */
 	__SHIFT_STAT_MAX
 };
+
 void shift_stat_add(enum shift_stat stat, unsigned long n);
 static inline void shift_stat_inc(enum shift_stat stat)
 {
 	shift_stat_add(stat, 1);
 }
+
 u64 shift_stat_read(enum shift_stat stat);
 const char *shift_stat_name(enum shift_stat stat);
 

@@ -459,7 +459,7 @@ void shift_srq_timer(struct work_struct *work)
 	memalloc_noio_restore(noio);
 }
 
-/* Pools of @path, or all, are not to be used any more; those on them hold on to them; ssrq->lock. */
+/* Pools of @path, or all, are not to be used any more; who is on them stays; ssrq->lock. */
 void shift_srq_drop_pools(struct shift_srq *ssrq, u8 path)
 {
 	struct shift_srq_pool **all[] = {

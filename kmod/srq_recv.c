@@ -102,6 +102,7 @@ static void post_all(struct shift_srq *ssrq)
 /* What was posted since the last look, in order; post_lock. */
 static void ingest(struct shift_srq *ssrq)
 {
+	/* the order and the entries up to there */
 	u64 posted = smp_load_acquire(&table(ssrq)->posted);
 	u32 n, mask = ssrq->entries - 1;
 
@@ -109,6 +110,7 @@ static void ingest(struct shift_srq *ssrq)
 		u32 tag = READ_ONCE(table(ssrq)->order[ssrq->seen & mask]);
 		u32 index = tag & SHIFT_TAG_INDEX;
 
+		/* an entry is filled in before it has its tag */
 		if (tag >> SHIFT_TAG_GENERATION && index < ssrq->entries &&
 		    tag != ssrq->known[index] &&
 		    tag == smp_load_acquire(&entry(ssrq, tag)->tag))
