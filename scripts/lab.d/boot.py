@@ -39,9 +39,7 @@ def up(lab, kernel_name, nodes, rails, icount=False):
             start_switch(lab)
         for node in range(nodes):
             start_node(lab, node, kernel, archive)
-        patience = (DEBUG_BOOT_SECONDS if kernel_name == "debug"
-                    else BOOT_SECONDS)
-        deadline = time.monotonic() + patience
+        deadline = time.monotonic() + patience(kernel_name)
         for node in range(nodes):
             wait_ready(lab, node, deadline)
             lab.state["ports"].append(agent_port(lab, node))
@@ -134,7 +132,7 @@ def start_node(lab, node, kernel, archive):
         "-nodefaults", "-no-user-config", "-display", "none",
         "-no-reboot", "-kernel", kernel.image, "-initrd", archive,
         "-append", " ".join(append),
-        "-chardev", f"file,id=console,path={lab.console(node)}",
+        "-chardev", f"file,id=console,append=on,path={lab.console(node)}",
         "-serial", "chardev:console",
         "-qmp", f"unix:{lab.path}/node{node}-qmp,server=on,wait=off",
         # The host port is the system's choice: two labs cannot collide.
@@ -153,12 +151,34 @@ def start_node(lab, node, kernel, archive):
     spawn(lab, "pids", f"node{node}-qemu.log", *command)
 
 
-def wait_ready(lab, node, deadline):
-    """Watch a node's console until its init says it is ready."""
+def reset(lab, node):
+    """Power fails on a node and comes back: a new machine, nothing of the old one.
+
+    A machine that its emulator resets takes minutes to boot, on some days.
+    """
+    kernel = kernels.find(lab.state["kernel"])
+    archive = image.initramfs(kernel)
+    said = len(read_if_there(lab.console(node)))
+    lab.kill([lab.state["pids"][node]])
+    start_node(lab, node, kernel, archive)
+    lab.state["pids"][node] = lab.state["pids"].pop()
+    lab.save()
+    wait_ready(lab, node, time.monotonic() + patience(kernel.name), said)
+    lab.state["ports"][node] = agent_port(lab, node)
+    lab.save()
+
+
+def patience(kernel_name):
+    """Seconds that a boot may take."""
+    return DEBUG_BOOT_SECONDS if kernel_name == "debug" else BOOT_SECONDS
+
+
+def wait_ready(lab, node, deadline, start=0):
+    """Watch a node's console, from a place on, until its init says it is ready."""
     while True:
         # Asked first: what a machine printed before its end is in the log.
         running = lab.running(node)
-        log = read_if_there(lab.console(node))
+        log = read_if_there(lab.console(node))[start:]
         if "lab: READY" in log:
             return
         failed = re.search(r"lab: FAILED (.*)", log)

@@ -146,7 +146,11 @@ class Lab:
                 self.load()
             except LabError:
                 self.state = {"pids": [], "helpers": []}
-        pids = self.processes()
+        self.kill(self.processes())
+        shutil.rmtree(self.path, ignore_errors=True)
+
+    def kill(self, pids):
+        """End processes of the lab and wait until they have."""
         for pid in pids:
             if alive(pid, self.path):
                 os.kill(pid, signal.SIGKILL)
@@ -155,4 +159,3 @@ class Lab:
             if time.monotonic() > deadline:
                 raise LabError(f"lab '{self.name}': processes do not end")
             time.sleep(0.01)
-        shutil.rmtree(self.path, ignore_errors=True)

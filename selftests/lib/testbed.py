@@ -265,32 +265,11 @@ class Node:
                        "pfifo", "limit", "20000"])
 
     def reset(self):
-        """Power fails and comes back; nothing that was pushed is left.
-
-        What is sent to it meanwhile is lost, as at a switch: without its own end of the
-        rails down it would stay in the sender's NIC, and in the sender's way.
-        """
-        ready = "lab: READY"
-        boots = self.console.count(ready)
-        lab = self.cluster.lab
-        self.backends(False)
-        lab.qmp(self.number, "set-action", reboot="reset")
-        lab.qmp(self.number, "system_reset")
-        try:
-            wait_for(f"{self.name}: boot", lambda: self.console.count(ready) > boots, 300)
-        except Failure as failure:
-            raise Failure(f"{failure}; the end of its console:\n"
-                          f"{self.console[-2000:]}") from None
-        lab.qmp(self.number, "set-action", reboot="shutdown")
-        self.backends(True)
+        """Power fails and comes back; nothing that was pushed is left."""
+        run_lab("reset", "--name", self.cluster.name, str(self.number))
+        self.cluster.lab.load()
         wait_for(f"{self.name}: its agent", self.answers, 60)
         self.lossless()
-
-    def backends(self, connected):
-        """What the node's rails lead to: nothing is received, or queued, without it."""
-        for rail in range(self.cluster.rails):
-            self.cluster.lab.qmp(self.number, "set_link", name=f"rail{rail}",
-                                 up=connected)
 
     def answers(self):
         """Whether commands can be run."""

@@ -1,11 +1,10 @@
 # SPDX-License-Identifier: GPL-2.0
 """Second failures: what dies while a switch, or the backup, is in use already."""
 
-import os
 from functools import partial
 
 import shift
-from registry import FULL, add, test
+from registry import add, test
 from testbed import CONTROL_RAIL, TOP, check, wait_for
 from two.failover import goes_silent, pull, shape, start, survives
 from two.home import BIDIR, everywhere, home, telling
@@ -199,12 +198,9 @@ def peer_resets(reach, bed):
     survives(bed, verify, "local")
 
 
-# The emulator may need minutes to boot a machine that it has reset, with RCU stalls in the
-# log, when others are at work: its memory is slow to write at first.
-RESETS = FULL if os.environ.get("SHIFT_LONG") else ()
 for _name, _reach in (("default", on_default), ("fallback", in_fallback),
                       ("a switch", in_switch)):
-    add("second", f"the peer is reset in {_name}", partial(peer_resets, _reach), RESETS)
+    add("second", f"the peer is reset in {_name}", partial(peer_resets, _reach))
 
 
 @test("second", "both ends start a move at the same moment")
