@@ -40,7 +40,12 @@ class Brackets:
         self.name = name
         self.start = {}
         for node in cluster.nodes:
-            self.mark(node, f"begin {name}")
+            self.start[node.name] = len(node.console)
+
+    def begin(self):
+        """What counts begins here."""
+        for node in self.cluster.nodes:
+            self.mark(node, f"begin {self.name}")
             self.start[node.name] = len(node.console)
 
     @staticmethod

@@ -19,6 +19,7 @@ class Runner:
         self.logs = logs
         self.bed = None
         self.state = None
+        self.again = None
 
     def boot(self):
         """A fresh lab with everything installed."""
@@ -58,9 +59,11 @@ class Runner:
         trouble = []
         skipped = None
         brackets = None
+        self.again = None
         try:
             self.ready(test)
             brackets = kmsg.Brackets(self.bed, f"{test.suite}: {test.name}")
+            brackets.begin()
             test.function(self.bed)
         except Skip as skip:
             skipped = str(skip)
@@ -87,12 +90,16 @@ class Runner:
                 time.monotonic() - began)
 
     def ready(self, test):
-        """Prepare, once more on a fresh lab if the old one is not usable."""
+        """Prepare, once more on a fresh lab if the old one is not usable.
+
+        Why that was so is told: it is the test's before, or the lab's.
+        """
         try:
             self.prepare(test.state)
-        except (Failure, LabError, OSError):
+        except (Failure, LabError, OSError) as error:
             if self.bed is None:
                 raise
+            self.again = str(error).partition("\n")[0]
             self.abandon()
             self.prepare(test.state)
 
