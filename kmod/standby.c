@@ -15,6 +15,7 @@
 
 #include <linux/hash.h>
 #include <linux/irq_poll.h>
+#include <linux/log2.h>
 #include <linux/slab.h>
 #include <rdma/ib_cache.h>
 #include <rdma/rdma_cm.h>
@@ -27,6 +28,7 @@
 			 IB_QP_RQ_PSN | IB_QP_MAX_DEST_RD_ATOMIC | IB_QP_MIN_RNR_TIMER)
 #define RTS_MASK	(IB_QP_STATE | IB_QP_TIMEOUT | IB_QP_RETRY_CNT | IB_QP_RNR_RETRY | \
 			 IB_QP_SQ_PSN | IB_QP_MAX_QP_RD_ATOMIC)
+#define SHIFT_ACK_SLOWEST	20	/* 4.3 s */
 
 /**
  * shift_start_psn - first PSN of a sender on a path armed for @epoch
@@ -414,12 +416,25 @@ static int to_rtr(struct shift_qp *sqp, struct shift_standby *b, u32 qpn, u32 ep
 	return err;
 }
 
+/*
+ * How long the NIC waits for an ACK (4.096 us << n, 0: for ever): as on the application's QP.  A
+ * machine so slow that deadlines are multiplied has late ACKs, too, and rxe does not survive
+ * retries of what was not lost; up to 4 s are waited there.
+ */
+static u8 ack_timeout(const struct shift_qp *sqp)
+{
+	u8 slow = order_base_2(max(READ_ONCE(shift_deadline_scale), 1u));
+	u8 timeout = sqp->app.timeout;
+
+	return timeout ? max_t(u8, timeout, min_t(u8, timeout + slow, SHIFT_ACK_SLOWEST)) : 0;
+}
+
 static int to_rts(struct shift_qp *sqp, struct shift_standby *b, u32 epoch,
 		  struct ib_qp_attr *attr)
 {
 	memset(attr, 0, sizeof(*attr));
 	attr->qp_state = IB_QPS_RTS;
-	attr->timeout = sqp->app.timeout;
+	attr->timeout = ack_timeout(sqp);
 	attr->retry_cnt = sqp->app.retry_cnt;
 	attr->rnr_retry = 7;	/* without end: the peer's receives are being moved too */
 	attr->sq_psn = shift_start_psn(sqp->cookie, epoch);
