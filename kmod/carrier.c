@@ -9,9 +9,11 @@
 #include <linux/sched/mm.h>
 #include <linux/slab.h>
 #include "link_priv.h"
+#include "shift.h"
 #include "switch.h"
 
 #define SHIFT_CARRIER_SETUP	3000	/* ms until it must be established */
+#define SHIFT_CARRIER_HUSH	100	/* ms between looks for a cable, to say good-bye */
 
 static void shift_carrier_destroy(struct work_struct *work);
 static void shift_carrier_recv_done(struct ib_cq *cq, struct ib_wc *wc);
@@ -79,7 +81,7 @@ struct shift_carrier *shift_carrier_create(struct shift_link *link)
 	kref_init(&c->ref);
 	INIT_LIST_HEAD(&c->early);
 	INIT_LIST_HEAD(&c->free);
-	INIT_WORK(&c->destroy, shift_carrier_destroy);
+	INIT_DELAYED_WORK(&c->destroy, shift_carrier_destroy);
 	c->up.type = SHIFT_LINK_ITEM_UP;
 	c->up.carrier = c;
 	c->down.type = SHIFT_LINK_ITEM_DOWN;
@@ -142,7 +144,7 @@ void shift_carrier_retire(struct shift_carrier *c, const char *why, int status)
 	}
 	if (c->established)
 		shift_link_queue(link, &c->down);
-	queue_work(shift_link_cm_wq, &c->destroy);
+	queue_delayed_work(shift_link_cm_wq, &c->destroy, 0);
 	shift_link_retry(link);
 }
 
@@ -193,20 +195,44 @@ void shift_carrier_release(struct shift_carrier *c)
 	c->tx_mapped = false;
 }
 
+/*
+ * The end of a connection is a message of RDMA CM's.  rxe of 6.12 takes what cannot leave for an
+ * error of its CM's QP, which never receives again: nothing is said while the cable is out.
+ */
+static bool shift_carrier_may_speak(struct shift_carrier *c)
+{
+	struct shift_link *link = c->link;
+	struct ib_device *dev;
+
+	spin_lock_irq(&link->lock);
+	dev = link->dev;
+	spin_unlock_irq(&link->lock);
+	/* a device that goes is not kept waiting */
+	return !dev || shift_gid_has_carrier(dev, &link->local);
+}
+
 static void shift_carrier_destroy(struct work_struct *work)
 {
-	struct shift_carrier *c = container_of(work, struct shift_carrier, destroy);
+	struct shift_carrier *c = container_of(to_delayed_work(work), struct shift_carrier,
+					       destroy);
 	unsigned int noio = memalloc_noio_save();
+	bool speak = shift_carrier_may_speak(c);
 
 	/* the last handler that may not have seen c->closing */
 	rdma_lock_handler(c->cm_id);
 	rdma_unlock_handler(c->cm_id);
 
-	if (c->qp)
+	if (c->qp && speak)
 		rdma_disconnect(c->cm_id);
 	shift_carrier_release(c);
-	rdma_destroy_id(c->cm_id);
-	shift_carrier_done(c);
+	if (speak) {
+		/* this says what was not said yet */
+		rdma_destroy_id(c->cm_id);
+		shift_carrier_done(c);
+	} else {
+		queue_delayed_work(shift_link_cm_wq, &c->destroy,
+				   msecs_to_jiffies(SHIFT_CARRIER_HUSH));
+	}
 	memalloc_noio_restore(noio);
 }
 

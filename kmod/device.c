@@ -11,6 +11,7 @@
 #include <linux/netdevice.h>
 #include <linux/slab.h>
 #include <net/ipv6.h>
+#include <net/sch_generic.h>
 #include <rdma/ib_cache.h>
 #include <rdma/uverbs_types.h>
 #include "mw.h"
@@ -122,7 +123,8 @@ bool shift_gid_is_local(struct shift_dev *sdev, const union ib_gid *gid)
  * @ibdev: the device.
  * @gid: one of its GIDs.
  *
- * Drivers hear of a lost carrier up to a second later; the netdev knows at once.
+ * Drivers hear of a lost carrier up to a second later; the netdev knows at once.  One that is
+ * back is of use as soon as the netdev's queues are.
  *
  * Context: any that may take a spinlock.
  */
@@ -137,7 +139,8 @@ bool shift_gid_has_carrier(struct ib_device *ibdev, const union ib_gid *gid)
 		return false;
 	rcu_read_lock();
 	ndev = rdma_read_gid_attr_ndev_rcu(attr);
-	ok = !IS_ERR(ndev) && netif_running(ndev) && netif_carrier_ok(ndev);
+	ok = !IS_ERR(ndev) && netif_running(ndev) && netif_carrier_ok(ndev) &&
+	     !qdisc_tx_is_noop(ndev);
 	rcu_read_unlock();
 	rdma_put_gid_attr(attr);
 	return ok;

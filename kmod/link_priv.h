@@ -86,7 +86,7 @@ struct shift_carrier {
 	u64 rx_dma, tx_dma;
 	bool rx_mapped, tx_mapped;
 	struct shift_link_item up, down;
-	struct work_struct destroy;
+	struct delayed_work destroy;
 	struct shift_link_buf rx[SHIFT_LINK_BUFS];
 	struct shift_link_buf tx[SHIFT_LINK_BUFS];
 };
