@@ -3,7 +3,7 @@
 
 import re
 
-from testbed import Failure, LabError, wait_for
+from testbed import Failure, LabError, each, wait_for
 
 BAD = re.compile(
     r"BUG:|WARNING:|KASAN|UBSAN|KFENCE|kmemleak: \d+ new|refcount_t:|\bOops|"
@@ -44,8 +44,8 @@ class Brackets:
 
     def begin(self):
         """What counts begins here."""
+        each(self.cluster.nodes, lambda node: self.mark(node, f"begin {self.name}"))
         for node in self.cluster.nodes:
-            self.mark(node, f"begin {self.name}")
             self.start[node.name] = len(node.console)
 
     @staticmethod
@@ -57,15 +57,16 @@ class Brackets:
 
     def end(self):
         """Bad lines since the mark, as 'node: line'."""
+        return sum(each(self.cluster.nodes, self.found), [])
+
+    def found(self, node):
+        """Those of one node."""
         found = []
-        for node in self.cluster.nodes:
-            try:
-                self.mark(node, f"end {self.name}")
-            except (Failure, LabError, OSError) as error:
-                found.append(f"{node.name}: {error}")
-            text = node.console[self.start[node.name]:]
-            found += [f"{node.name}: {line}" for line in bad_lines(text)]
-        return found
+        try:
+            self.mark(node, f"end {self.name}")
+        except (Failure, LabError, OSError) as error:
+            found.append(f"{node.name}: {error}")
+        return found + [f"{node.name}: {line}" for line in bad_lines(self.text(node))]
 
     def text(self, node):
         """All a node's kernel said since the mark."""

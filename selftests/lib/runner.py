@@ -7,7 +7,7 @@ import traceback
 import kmsg
 import shift
 from registry import BARE, LOADED, SHIFT, Skip
-from testbed import Cluster, Failure, LabError
+from testbed import Cluster, Failure, LabError, each
 
 
 class Runner:
@@ -47,8 +47,7 @@ class Runner:
         if was != BARE:
             shift.forget(self.bed)
         if state == LOADED:
-            for node in self.bed.nodes:
-                shift.load(node)
+            each(self.bed.nodes, shift.load)
         elif state == SHIFT:
             shift.setup(self.bed)
         self.state = state

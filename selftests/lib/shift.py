@@ -5,7 +5,7 @@ import json
 import os
 import subprocess
 
-from testbed import PREFIX, Failure, check, run_lab, wait_for
+from testbed import PREFIX, Failure, check, each, run_lab, wait_for
 
 MODULE = f"{PREFIX}/rdma_shift.ko"
 WRONG_MODULE = f"{PREFIX}/rdma_shift-wrong.ko"
@@ -64,8 +64,7 @@ def install(cluster, built, nodes=None):
     # the demo needs none of them
     specs += [str(path) for path in sorted(built.programs.glob("*"))
               if path.is_file()]
-    for node in nodes or cluster.nodes:
-        node.push(*specs)
+    each(nodes or cluster.nodes, lambda node: node.push(*specs))
 
 
 def loaded(node):
@@ -177,9 +176,10 @@ def links_up(node, least=0):
 
 def setup(cluster, module=MODULE):
     """Module, pairs and peers on all nodes."""
-    for node in cluster.nodes:
+    def begin(node):
         load(node, module)
         pair(node)
+    each(cluster.nodes, begin)
     introduce(cluster)
 
 
@@ -192,14 +192,19 @@ def wait_session(cluster, least=0):
 
 def forget(cluster):
     """Remove peers, pairs and module from nodes that have it."""
-    for node in cluster.nodes:
-        if not loaded(node):
-            continue
-        for peer in show(node, "peer"):
-            must(node, "peer", "del", peer["node"])
-        for row in show(node, "pair"):
-            must(node, "pair", "del", row["dev"])
-        unload(node)
+    def end(node):
+        if loaded(node):
+            unpair(node)
+            unload(node)
+    each(cluster.nodes, end)
+
+
+def unpair(node):
+    """No peers and no pairs."""
+    for peer in show(node, "peer"):
+        must(node, "peer", "del", peer["node"])
+    for row in show(node, "pair"):
+        must(node, "pair", "del", row["dev"])
 
 
 def protected(node, count, state="default"):

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0
 """Nodes of a lab as tests and the demo see them: run, start, wait, cables."""
 
+import concurrent.futures
 import itertools
 import os
 import re
@@ -47,6 +48,12 @@ class Nics:
 
 
 RXE = Nics("rxe0", "rxe1", PATCHED)
+
+
+def each(nodes, function):
+    """Call a function of a node for all of them at the same time; the results."""
+    with concurrent.futures.ThreadPoolExecutor(len(nodes)) as pool:
+        return list(pool.map(function, nodes))
 
 
 class Failure(Exception):
@@ -351,8 +358,7 @@ class Cluster:
                 self.count, "--rails", self.rails, *self.options)
         self.lab = Lab(self.name).load()
         self.nodes = [Node(self, number) for number in range(self.count)]
-        for node in self.nodes:
-            node.lossless()
+        each(self.nodes, Node.lossless)
 
     def down(self):
         """End it."""
@@ -398,13 +404,17 @@ class Cluster:
         for node in self.nodes:
             for rail in range(self.rails):
                 node.link(rail, True)
-        for node in self.nodes:
-            wait_for(f"{node.name}: carrier", lambda node=node: node.run(
-                "cat /sys/class/net/rail*/carrier").out.split()
-                == ["1"] * self.rails)
-        for node in self.nodes:
-            reach = " && ".join(f"ping -q -c 1 -W 2 {peer.address(rail)}"
-                                for peer in self.nodes if peer is not node
-                                for rail in range(self.rails))
-            wait_for(f"{node.name}: peers reached",
-                     lambda node=node, reach=reach: not node.run(reach).status)
+        each(self.nodes, self.plugged)
+        each(self.nodes, self.reached)
+
+    def plugged(self, node):
+        """Wait until a node sees all of its cables."""
+        wait_for(f"{node.name}: carrier", lambda: node.run(
+            "cat /sys/class/net/rail*/carrier").out.split() == ["1"] * self.rails)
+
+    def reached(self, node):
+        """Wait until a node's peers answer on all rails."""
+        reach = " && ".join(f"ping -q -c 1 -W 2 {peer.address(rail)}"
+                            for peer in self.nodes if peer is not node
+                            for rail in range(self.rails))
+        wait_for(f"{node.name}: peers reached", lambda: not node.run(reach).status)

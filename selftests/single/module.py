@@ -57,17 +57,9 @@ def under_traffic(bed):
     verify = Verify(client, server, "--size", 4096, "--progress", 200, env={})
     verify.go()
     for _ in range(1 if bed.kernel == "debug" else 3):
-        for node in bed.nodes:
-            shift.load(node)
-            shift.pair(node)
-        shift.introduce(bed)
+        shift.setup(bed)
         verify.more(1)
-        for node in bed.nodes:
-            for row in shift.show(node, "peer"):
-                shift.must(node, "peer", "del", row["node"])
-            for row in shift.show(node, "pair"):
-                shift.must(node, "pair", "del", row["dev"])
-            shift.unload(node)
+        shift.forget(bed)
     verify.more(1)
     verify.finish()
     for node in bed.nodes:
