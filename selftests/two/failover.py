@@ -6,7 +6,7 @@ from functools import partial
 import shift
 from registry import BARE, FULL, MAIN, SHIFT, STOCK, add, test
 from testbed import Failure, check, wait_for
-from traffic import BULK_TIMEOUT, Verify
+from traffic import BULK_TIMEOUT, QP_TIMEOUT, Verify
 
 SIZES = {"1 B": 1, "4 KiB": 4096, "64 KiB": 65536, "1 MiB": 1 << 20}
 SIDES = ("local", "remote")
@@ -19,11 +19,14 @@ def shape(size, qps):
     return ["--size", size, "--depth", depth, "--progress", min(report, 500)]
 
 
-def start(bed, *options, qps=1, state="default", **more):
-    """Connect shift_verify and wait until all of its QPs are protected."""
+def start(bed, *options, qps=1, state="default", timeout=BULK_TIMEOUT, **more):
+    """Connect shift_verify and wait until all of its QPs are protected.
+
+    A test in which retries are to run out on the QPs' own NIC asks for QP_TIMEOUT.
+    """
     client, server = bed.nodes[:2]
     more = {"env": bed.nics.env, "device": bed.nics.default, **more}
-    verify = Verify(client, server, *options, qps=qps, **more)
+    verify = Verify(client, server, "--qp-timeout", timeout, *options, qps=qps, **more)
     for node in (client, server):
         shift.protected(node, qps, state)
     return verify
@@ -64,8 +67,8 @@ def survives(bed, verify, side, qps=1, finish=True):
 
 
 def matrix(side, qps, size, bed):
-    """One field of {side} x {QPs} x {size}; a cable needs no timeout, and a busy machine none."""
-    verify = start(bed, *shape(size, qps), "--qp-timeout", BULK_TIMEOUT, qps=qps)
+    """One field of {side} x {QPs} x {size}."""
+    verify = start(bed, *shape(size, qps), qps=qps)
     survives(bed, verify, side, qps)
 
 
@@ -215,7 +218,7 @@ def silent(bed):
     """Only retries that run out tell of the fault; the error is kept back."""
     for node in bed.nodes[:2]:
         node.must("echo 0 > /sys/module/rdma_shift/parameters/silent_ms")
-    verify = start(bed, *shape(4096, 1))
+    verify = start(bed, *shape(4096, 1), timeout=QP_TIMEOUT)
     counters = shift.Counters(bed)
     verify.go()
     verify.more(2)
@@ -231,7 +234,7 @@ def silent(bed):
 
 def heartbeat(busy, bed):
     """The links find out long before the application's own retries would."""
-    verify = start(bed, *shape(4096, 2), "--bidir", "--qp-timeout", 23, qps=2)
+    verify = start(bed, *shape(4096, 2), "--bidir", timeout=23, qps=2)
     shift.wait_session(bed, 2)
     counters = shift.Counters(bed)
     if busy:

@@ -112,7 +112,7 @@ def patience(nodes, scale):
 def stalled(bed):
     """Writes are lost, the link is answered, and retries would take an hour to say so."""
     nodes = bed.nodes[:2]
-    verify = start(bed, *shape(4096, 2), "--qp-timeout", 27, qps=2)
+    verify = start(bed, *shape(4096, 2), timeout=27, qps=2)
     survives(bed, verify, "local", 2, finish=False)
     bed.plug_all()
     shift.wait_session(bed, 2)

@@ -6,6 +6,7 @@ from functools import partial
 import shift
 from registry import FULL, MAIN, STOCK, add
 from testbed import check, wait_for
+from traffic import QP_TIMEOUT
 from two.failover import dropped, on_backup, pull, start, survives
 
 MOVED = "write,write_imm,send,send_imm,read"
@@ -32,8 +33,8 @@ MIXES = {
         "local", STOCK),
     "ibv_start_poll": ([*MIXED, "--bidir", "--poll", "start"], 2, "local", FULL),
     "messages of 64 KiB": (
-        ["--ops", MOVED, "--mix", "--bidir", "--size", "1-65536", "--progress", 10,
-         "--depth", 8], 2, "local", FULL),
+        [*MIXED, "--bidir", "--size", "1-65536", "--progress", 10, "--depth", 8], 2, "local",
+        FULL),
 }
 
 # Lost at the client, one after the other, each once: direction, opcodes.
@@ -59,7 +60,7 @@ def lost_answer(name, opcode, options, bed):
     """The peer executes it and its answers are lost until retries run out."""
     client = bed.nodes[0]
     verify = start(bed, "--ops", name, "--size", "1-9000", "--guard", *PACE, *options,
-                   qps=2)
+                   qps=2, timeout=QP_TIMEOUT)
     counters = shift.Counters(bed)
     verify.go()
     verify.more(2)

@@ -7,7 +7,7 @@ import kmsg
 import shift
 from registry import FULL, LOADED, MAIN, SHIFT, STOCK, test
 from testbed import check, wait_for
-from traffic import Verify
+from traffic import QP_TIMEOUT, Verify
 from two.failover import pull, shape, start
 
 
@@ -28,7 +28,7 @@ def flap(node, rail, seconds):
 
 def false_alarm(bed, whose):
     """A 200 ms flap while a backup is dead: nobody may consent."""
-    verify = start(bed, *shape(4096, 1))
+    verify = start(bed, *shape(4096, 1), timeout=QP_TIMEOUT)
     client = bed.nodes[0]
     bed.nodes[0 if whose == "own" else 1].link(1, False)
     wait_for("no link on rail 1", lambda: all(
@@ -59,7 +59,7 @@ def flap_own(bed):
 @test("policy", "backup and default dead: the error comes in time", MAIN)
 def all_dead(bed):
     """What the application would have got without us, and soon."""
-    verify = start(bed, *shape(4096, 2), qps=2)
+    verify = start(bed, *shape(4096, 2), qps=2, timeout=QP_TIMEOUT)
     counters = shift.Counters(bed)
     verify.go()
     verify.more(3)
@@ -72,7 +72,7 @@ def all_dead(bed):
 @test("policy", "backup first, default later: the error comes in time")
 def dead_in_turn(bed):
     """The session knows before the fault that the backup is dead."""
-    verify = start(bed, *shape(4096, 1))
+    verify = start(bed, *shape(4096, 1), timeout=QP_TIMEOUT)
     verify.go()
     verify.more(2)
     bed.nodes[1].link(1, False)
@@ -200,7 +200,7 @@ def killed(bed):
 def peer_killed(bed):
     """The survivor gets the error it would have got, and soon."""
     server = bed.nodes[1]
-    verify = start(bed, *shape(4096, 2), qps=2)
+    verify = start(bed, *shape(4096, 2), qps=2, timeout=QP_TIMEOUT)
     verify.go()
     verify.more(2)
     server.must("killall -9 shift_verify")

@@ -6,7 +6,7 @@ from functools import partial
 import shift
 from registry import FULL, MAIN, add, test
 from testbed import PATCHED, check, wait_for
-from traffic import Verify
+from traffic import QP_TIMEOUT, Verify
 from two.failover import dropped, start, survives
 from two.home import plugged, second, there_and_back
 
@@ -42,7 +42,7 @@ def lost_acks(bed):
     """SENDs are executed at the peer, and its ACKs are lost: none comes twice."""
     client = bed.nodes[0]
     verify = start(bed, "--srq", "--ops", "send", "--size", "1-9000", "--guard", *PACE,
-                   qps=2)
+                   qps=2, timeout=QP_TIMEOUT)
     counters = shift.Counters(bed)
     verify.go()
     verify.more(2)

@@ -6,6 +6,7 @@ from functools import partial
 import shift
 from registry import FULL, MAIN, add
 from testbed import CONTROL_RAIL, PATCHED, check, wait_for
+from traffic import QP_TIMEOUT
 from two.failover import dropped, pull, start, survives
 from two.home import everywhere, home
 
@@ -62,7 +63,8 @@ def lost_answers(bed):
     """Executed, and no ACK tells: neither a second receive nor a second invalidation."""
     allowed(bed)
     client = bed.nodes[0]
-    verify = start(bed, "--ops", "send_inv", "--size", "1-9000", *PACE, qps=2)
+    verify = start(bed, "--ops", "send_inv", "--size", "1-9000", *PACE, qps=2,
+                   timeout=QP_TIMEOUT)
     counters = shift.Counters(bed)
     verify.go()
     verify.more(2)
