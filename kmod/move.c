@@ -85,8 +85,9 @@ static bool target_works(const struct shift_qp *sqp)
  */
 void shift_move_run(struct shift_qp *sqp)
 {
-	if (sqp->state != SHIFT_ST_RUN ||
-	    (sqp->path == SHIFT_PATH_BACKUP) == backup_wanted(sqp) ||
+	bool on_backup = sqp->path == SHIFT_PATH_BACKUP;
+
+	if (sqp->state != SHIFT_ST_RUN || on_backup == backup_wanted(sqp) ||
 	    !target_works(sqp) || !shift_switch_healthy(sqp) ||
 	    (!sqp->path && shift_provider_movable(sqp)))
 		return;
