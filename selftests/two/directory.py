@@ -107,6 +107,10 @@ def flapping(bed):
         for turn in range(100):
             node = bed.nodes[turn // 25 % 2]
             node.link(0, False)
+            # others may be over before a kernel has seen them
+            if not turn:
+                wait_for("a port down", lambda node=node: "ACTIVE" not in node.must(
+                    "cat /sys/class/infiniband/rxe0/ports/1/state"))
             node.link(0, True)
             if turn % 10 == 9:
                 verify.more(1)
