@@ -69,20 +69,25 @@ static int node_set(struct ctl *ctl, int argc, char **argv)
 	return CTL_OK;
 }
 
-static struct json_object *find_nic(struct json_object *nics, const char *dev)
+static struct json_object *find_nic(struct json_object *nics, const char *gid)
 {
 	size_t i;
 
 	for (i = 0; i < json_object_array_length(nics); i++) {
 		struct json_object *nic = json_object_array_get_idx(nics, i);
 
-		if (!strcmp(ctl_str(nic, "dev", ""), dev))
+		if (!strcmp(ctl_str(nic, "gid", ""), gid))
 			return nic;
 	}
 	return NULL;
 }
 
-static int add_device(struct json_object *to, const char *dev)
+/*
+ * The NIC that a device is, in a list of them.  Others know it by its GID: of two
+ * devices with one GID (one is software on top of the other) the first is it.
+ */
+static int add_device(struct json_object *nics, const char *dev,
+		      struct json_object **nic)
 {
 	char text[SHIFT_GID_TEXT];
 	struct shift_gid gid;
@@ -95,8 +100,14 @@ static int add_device(struct json_object *to, const char *dev)
 	if (ret)
 		return ctl_error("cannot read the GIDs of %s: %s", dev,
 				 strerror(-ret));
-	ctl_put(to, "dev", dev);
-	ctl_put(to, "gid", shift_gid_format(&gid, text));
+	shift_gid_format(&gid, text);
+	*nic = find_nic(nics, text);
+	if (!*nic) {
+		*nic = json_object_new_object();
+		ctl_put(*nic, "dev", dev);
+		ctl_put(*nic, "gid", text);
+		json_object_array_add(nics, *nic);
+	}
 	return CTL_OK;
 }
 
@@ -122,7 +133,6 @@ static void print_nics(struct json_object *nics)
 static int node_nics(struct ctl *ctl, int argc, char **argv)
 {
 	struct json_object *pairs, *nics, *nic, *backup, *backups;
-	const char *dev;
 	size_t i;
 	int ret;
 
@@ -135,20 +145,14 @@ static int node_nics(struct ctl *ctl, int argc, char **argv)
 	for (i = 0; !ret && i < json_object_array_length(pairs); i++) {
 		struct json_object *pair = json_object_array_get_idx(pairs, i);
 
-		dev = ctl_str(pair, "dev", "");
-		nic = find_nic(nics, dev);
-		if (!nic) {
-			nic = json_object_new_object();
-			json_object_array_add(nics, nic);
-			ret = add_device(nic, dev);
-			json_object_object_add(nic, "backups",
-					       json_object_new_array());
+		ret = add_device(nics, ctl_str(pair, "dev", ""), &nic);
+		if (ret)
+			break;
+		if (!json_object_object_get_ex(nic, "backups", &backups)) {
+			backups = json_object_new_array();
+			json_object_object_add(nic, "backups", backups);
 		}
-		json_object_object_get_ex(nic, "backups", &backups);
-		backup = json_object_new_object();
-		json_object_array_add(backups, backup);
-		if (!ret)
-			ret = add_device(backup, ctl_str(pair, "backup", ""));
+		ret = add_device(backups, ctl_str(pair, "backup", ""), &backup);
 	}
 	if (!ret && !json_object_array_length(nics))
 		ret = ctl_error("this node has no pair yet (shiftctl pair add DEV BACKUP)");

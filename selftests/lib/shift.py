@@ -152,10 +152,8 @@ def pair(node, both=True):
 
 
 def nics_of(node):
-    """A node's NICs as words of peer set; a device that stands on another has its GID."""
-    nics = must(node, "node", "nics").split("nic ")[1:]
-    return [word for nic in dict.fromkeys(nic.strip() for nic in nics)
-            for word in ("nic", *nic.split())]
+    """A node's NICs as words of peer set."""
+    return must(node, "node", "nics").split()
 
 
 def introduce(cluster, nodes=None):
