@@ -13,7 +13,7 @@ from functools import partial
 
 import shift
 from registry import FULL, STOCK, TESTS, add
-from testbed import CONTROL_RAIL, RXE, Nics, check, wait_for
+from testbed import CONTROL_RAIL, RXE, Nics, check, each, wait_for
 
 from two import home, moved, progress, schedule, second     # noqa: F401 pylint: disable=W0611
 from two import mlx5_soft
@@ -33,7 +33,14 @@ def begin(node):
     shift.must(node, "pair", "add", "mls0", "mls1")
 
 
-MLX5 = Nics("mls0", "mls1", ENVS["patched"], begin, lacks=["--resize-cq"], flushes=True)
+def leave(node):
+    """None of them, once nothing uses them."""
+    wait_for(f"{node.name}: no tracked object", lambda: not shift.tracked(node))
+    node.run("rmmod mlx5_soft")
+
+
+MLX5 = Nics("mls0", "mls1", ENVS["patched"], begin, lacks=["--resize-cq", "--srq"],
+            flushes=True)
 
 
 @contextmanager
@@ -41,17 +48,13 @@ def devices(bed):
     """The test's devices are MLX5 on all nodes, while it lasts."""
     bed.nics = MLX5
     try:
-        for node in bed.nodes:
-            begin(node)
+        each(bed.nodes, begin)
         yield
     finally:
         bed.nics = RXE
         bed.stop_processes()
         bed.plug_all()
-        for node in bed.nodes:
-            wait_for(f"{node.name}: no tracked object",
-                     lambda node=node: not shift.tracked(node))
-            node.run("rmmod mlx5_soft")
+        each(bed.nodes, leave)
     for node in bed.nodes:
         check(node.run("test -e /sys/module/mlx5_soft").status,
               f"{node.name}: mlx5_soft is still loaded")
