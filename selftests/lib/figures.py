@@ -5,6 +5,7 @@ import json
 import re
 import statistics
 import time
+from functools import partial
 
 import shift
 from testbed import PATCHED, check, wait_for
@@ -37,19 +38,24 @@ def latency(bed, env):
     return figures(bed, "ib_write_lat", env, "-s", 8, "-n", 1500)[4]
 
 
-def post_cost(bed, env):
-    """Instructions of ibv_post_send with its doorbell, user space and kernel.
+def call_cost(kind, qps, bed, env):
+    """Instructions of one kind of call, user space and kernel.
 
-    It is the only part of a WRITE's way that holds anything of ours. A quarter of
-    the calls took less: those that no interrupt came into.
+    A quarter of the calls took less: those that no interrupt came into.
     """
     verify = Verify(*bed.nodes[:2], "--size", 8, "--depth", 1, "--iters", 1000,
-                    "--inline", "--post-cost", env=env)
+                    "--inline", "--cost", qps=qps, env=env)
     verify.go()
     verify.end()
-    found = re.search(r"^post-cost .* 25 % (\d+)", verify.client.text, re.M)
-    check(found, f"no post-cost:\n{verify.client.tail()}")
+    found = re.search(rf"^{kind}-cost .* 25 % (\d+)", verify.client.text, re.M)
+    check(found, f"no {kind}-cost:\n{verify.client.tail()}")
     return float(found.group(1)) / NS_PER_INSTRUCTION
+
+
+# With its doorbell: the only part of a WRITE's way that holds anything of ours.
+post_cost = partial(call_cost, "post", 1)
+rtr_cost = partial(call_cost, "rtr", 32)
+rts_cost = partial(call_cost, "rts", 32)
 
 
 class Series:

@@ -60,7 +60,7 @@ void die(int code, const char *format, ...)
 
 enum long_only { OPT_OPS = 256, OPT_MIX, OPT_SEED, OPT_POLL, OPT_SRQ, OPT_SHARED_CQ,
 		 OPT_RESIZE_CQ, OPT_SMALL_CQ, OPT_GUARD, OPT_ALLOW_ERROR, OPT_SOLICITED, OPT_RD_ATOMIC,
-		 OPT_FENCE, OPT_SABOTAGE, OPT_POST_COST };
+		 OPT_FENCE, OPT_SABOTAGE, OPT_COST };
 
 static const struct option long_options[] = {
 	{ "device", 1, NULL, 'd' }, { "gid-index", 1, NULL, 'x' },
@@ -82,7 +82,7 @@ static const struct option long_options[] = {
 	{ "rd-atomic", 1, NULL, OPT_RD_ATOMIC }, { "fence", 1, NULL, OPT_FENCE },
 	{ "small-cq", 0, NULL, OPT_SMALL_CQ },
 	{ "sabotage", 1, NULL, OPT_SABOTAGE },
-	{ "post-cost", 0, NULL, OPT_POST_COST },
+	{ "cost", 0, NULL, OPT_COST },
 	{ "help", 0, NULL, 'h' }, { }
 };
 
@@ -104,7 +104,8 @@ static void usage(int status)
 	       "  --qp-timeout N      local ACK timeout of the QPs (18: 1.07 s; an\n"
 	       "                      emulated processor may be late by 100 ms)\n"
 	       "  --retry N           retries after that (3)\n"
-	       "  --post-cost         print what calls of ibv_post_send took\n"
+	       "  --cost              print what calls of ibv_post_send took, and those of\n"
+	       "                      ibv_modify_qp to RTR and to RTS\n"
 	       "  --small-cq          room for what is signaled, no more\n"
 	       "  --hold              connect, then wait for \"go\" on stdin\n"
 	       "Other operations than RDMA WRITE:\n"
@@ -183,7 +184,7 @@ static bool parse_ops(struct options *opt, int c)
 	case OPT_RD_ATOMIC: opt->rd_atomic = number(optarg, 1, 128); break;
 	case OPT_FENCE: opt->fence = number(optarg, 0, 1000); break;
 	case OPT_SABOTAGE: opt->sabotage = optarg; break;
-	case OPT_POST_COST: opt->post_cost = true; break;
+	case OPT_COST: opt->cost = true; break;
 	default: return false;
 	}
 	return true;

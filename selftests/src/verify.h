@@ -71,7 +71,7 @@ struct options {
 	bool guard;
 	bool allow_error;
 	bool solicited;
-	bool post_cost;
+	bool cost;
 };
 
 /* What the two sides tell each other before they connect. */
@@ -184,8 +184,9 @@ size_t pattern_check(const uint8_t *at, size_t len, unsigned int qp,
 uint8_t pattern_byte(size_t at, size_t len, unsigned int qp, uint64_t seq);
 
 /* verify_cost.c: what a post takes */
+enum cost { COST_POST, COST_RTR, COST_RTS };
 uint64_t cost_begin(void);
-void cost_end(uint64_t began);
+void cost_end(enum cost kind, uint64_t began);
 void cost_say(void);
 
 double now(void);

@@ -135,7 +135,7 @@ static void post_list(struct flow *flow, struct ibv_send_wr *wr, bool measure)
 	int ret = ibv_post_send(flow->qp, wr, &bad);
 
 	if (measure)
-		cost_end(began);
+		cost_end(COST_POST, began);
 	if (ret)
 		die(EXIT_VIOLATION, "qp %u: ibv_post_send: %s", flow->index,
 		    strerror(ret));
@@ -170,7 +170,7 @@ static void post(struct side *side, struct flow *flow, struct ibv_send_wr *wr)
 	if (side->opt.wr_api)
 		post_ex(flow, wr);
 	else
-		post_list(flow, wr, side->opt.post_cost);
+		post_list(flow, wr, side->opt.cost);
 }
 
 static bool must_signal(const struct side *side, const struct flow *flow,

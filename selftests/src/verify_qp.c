@@ -157,6 +157,16 @@ void side_open(struct side *side)
 		create_flow(side, i);
 }
 
+static int modify(struct side *side, struct flow *flow, struct ibv_qp_attr *attr, int mask)
+{
+	uint64_t began = side->opt.cost ? cost_begin() : 0;
+	int ret = ibv_modify_qp(flow->qp, attr, mask);
+
+	if (side->opt.cost)
+		cost_end(attr->qp_state == IBV_QPS_RTR ? COST_RTR : COST_RTS, began);
+	return ret;
+}
+
 static void to_rts(struct side *side, struct flow *flow, uint32_t psn)
 {
 	struct ibv_qp_attr attr = {
@@ -177,9 +187,9 @@ static void to_rts(struct side *side, struct flow *flow, uint32_t psn)
 		},
 	};
 
-	if (ibv_modify_qp(flow->qp, &attr, IBV_QP_STATE | IBV_QP_AV |
-			  IBV_QP_PATH_MTU | IBV_QP_DEST_QPN | IBV_QP_RQ_PSN |
-			  IBV_QP_MAX_DEST_RD_ATOMIC | IBV_QP_MIN_RNR_TIMER))
+	if (modify(side, flow, &attr, IBV_QP_STATE | IBV_QP_AV | IBV_QP_PATH_MTU |
+		   IBV_QP_DEST_QPN | IBV_QP_RQ_PSN | IBV_QP_MAX_DEST_RD_ATOMIC |
+		   IBV_QP_MIN_RNR_TIMER))
 		die(EXIT_SETUP, "QP to RTR: %s", strerror(errno));
 	memset(&attr, 0, sizeof(attr));
 	attr.qp_state = IBV_QPS_RTS;
@@ -189,9 +199,8 @@ static void to_rts(struct side *side, struct flow *flow, uint32_t psn)
 	attr.retry_cnt = side->opt.retry;
 	attr.rnr_retry = 7;
 	attr.max_rd_atomic = 1;
-	if (ibv_modify_qp(flow->qp, &attr, IBV_QP_STATE | IBV_QP_TIMEOUT |
-			  IBV_QP_RETRY_CNT | IBV_QP_RNR_RETRY | IBV_QP_SQ_PSN |
-			  IBV_QP_MAX_QP_RD_ATOMIC))
+	if (modify(side, flow, &attr, IBV_QP_STATE | IBV_QP_TIMEOUT | IBV_QP_RETRY_CNT |
+		   IBV_QP_RNR_RETRY | IBV_QP_SQ_PSN | IBV_QP_MAX_QP_RD_ATOMIC))
 		die(EXIT_SETUP, "QP to RTS: %s", strerror(errno));
 }
 
