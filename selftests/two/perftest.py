@@ -87,7 +87,7 @@ def survives(bed, program, *options, **details):
 @test("perftest", "ib_write_bw survives the client's cable", STOCK)
 def write_bw(bed):
     """By iterations, so that the run is as long as it takes."""
-    few = 400 if bed.kernel == "debug" else 2000
+    few = 400 if bed.kernel == "debug" else 1400
     survives(bed, "ib_write_bw", "-s", 65536, "-n", few)
 
 
@@ -100,13 +100,13 @@ def write_lat(bed):
 @test("perftest", "ib_send_bw survives the client's cable")
 def send_bw(bed):
     """Receives are posted all the time; each SEND takes one."""
-    survives(bed, "ib_send_bw", "-s", 65536, "-n", 1400)
+    survives(bed, "ib_send_bw", "-s", 65536, "-n", 1000)
 
 
 @test("perftest", "ib_send_bw -e -q 4 in both directions survives")
 def send_bw_events(bed):
     """Asleep on a completion channel, four QPs, traffic both ways."""
-    survives(bed, "ib_send_bw", "-s", 16384, "-n", 1400, "-e", "-q", 4, "-b", qps=4)
+    survives(bed, "ib_send_bw", "-s", 16384, "-n", 1000, "-e", "-q", 4, "-b", qps=4)
 
 
 @test("perftest", "ib_send_bw --use-srq -q 4, there and back")
@@ -136,7 +136,7 @@ def send_lat(bed):
 @test("perftest", "ib_read_bw survives the client's cable")
 def read_bw(bed):
     """What was asked for and not answered is asked for again."""
-    survives(bed, "ib_read_bw", "-s", 65536, "-n", 1400)
+    survives(bed, "ib_read_bw", "-s", 65536, "-n", 1000)
 
 
 @test("perftest", "ib_read_lat -e, there and back")
