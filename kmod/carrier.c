@@ -13,7 +13,7 @@
 #include "switch.h"
 
 #define SHIFT_CARRIER_SETUP	3000	/* ms until it must be established */
-#define SHIFT_CARRIER_HUSH	100	/* ms between looks for a cable, to say good-bye */
+#define SHIFT_CARRIER_HUSH	1000	/* ms between looks for a cable, to say good-bye */
 
 static void shift_carrier_destroy(struct work_struct *work);
 static void shift_carrier_recv_done(struct ib_cq *cq, struct ib_wc *wc);
