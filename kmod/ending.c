@@ -43,12 +43,15 @@ static void send_gone(struct shift_qp *sqp)
 	shift_switch_send(sqp, sqp->path, &m);
 }
 
-/* The error that was kept back, if there is nothing outstanding to give it to. */
+/*
+ * The error that was kept back, if there is nothing outstanding to give it to.  One of a
+ * QP of the kernel's was nobody's completion yet.
+ */
 static void push_kept_error(struct shift_qp *sqp, u32 status)
 {
 	struct shift_abi_wc wc = { .status = status, .qp_num = sqp->qpn };
 
-	if (test_bit(SHIFT_QP_ERRORED, &sqp->flags) && sqp->registered &&
+	if (!sqp->path && test_bit(SHIFT_QP_ERRORED, &sqp->flags) && sqp->registered &&
 	    !shift_ledger_count(&sqp->ledger))
 		shift_cq_push(sqp->scq, &wc);
 }

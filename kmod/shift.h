@@ -176,7 +176,7 @@ struct shift_cq {
 #define SHIFT_PATH_HOME		2	/* one on its own device: back after a switch */
 #define SHIFT_PATHS		3
 
-#define SHIFT_QP_ERRORED	0	/* an error CQE was swallowed */
+#define SHIFT_QP_ERRORED	0	/* an error CQE was swallowed, or the active QP broke */
 #define SHIFT_QP_FENCED		1	/* default or backup was reset since the last RUN */
 #define SHIFT_QP_GATED		2	/* the provider waits, doorbells are kept */
 #define SHIFT_QP_KICK		3	/* the ring has new work */
