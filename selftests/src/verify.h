@@ -185,7 +185,7 @@ uint8_t pattern_byte(size_t at, size_t len, unsigned int qp, uint64_t seq);
 
 /* verify_cost.c: what a post takes */
 enum cost { COST_POST, COST_RTR, COST_RTS };
-uint64_t cost_begin(void);
+uint64_t cost_begin(enum cost kind);
 void cost_end(enum cost kind, uint64_t began);
 void cost_say(void);
 

@@ -130,7 +130,7 @@ static unsigned int cut(const struct side *side, const struct flow *flow,
 
 static void post_list(struct flow *flow, struct ibv_send_wr *wr, bool measure)
 {
-	uint64_t began = measure ? cost_begin() : 0;
+	uint64_t began = measure ? cost_begin(COST_POST) : 0;
 	struct ibv_send_wr *bad;
 	int ret = ibv_post_send(flow->qp, wr, &bad);
 

@@ -159,11 +159,12 @@ void side_open(struct side *side)
 
 static int modify(struct side *side, struct flow *flow, struct ibv_qp_attr *attr, int mask)
 {
-	uint64_t began = side->opt.cost ? cost_begin() : 0;
+	enum cost kind = attr->qp_state == IBV_QPS_RTR ? COST_RTR : COST_RTS;
+	uint64_t began = side->opt.cost ? cost_begin(kind) : 0;
 	int ret = ibv_modify_qp(flow->qp, attr, mask);
 
 	if (side->opt.cost)
-		cost_end(attr->qp_state == IBV_QPS_RTR ? COST_RTR : COST_RTS, began);
+		cost_end(kind, began);
 	return ret;
 }
 
