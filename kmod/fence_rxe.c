@@ -239,7 +239,8 @@ static void copy_still(struct shift_qp *sqp, struct shift_still *still,
 		still->rcq_producer = shift_tally_begin(sqp->rcq);
 		usleep_range(QUIET_US, 2 * QUIET_US);
 		copy_rings(sqp, still);
-		if (expected_psn(sqp, attr) == psn && still->send->consumer == sq && still->rq_consumer == rq &&
+		if (expected_psn(sqp, attr) == psn && still->send->consumer == sq &&
+		    still->rq_consumer == rq &&
 		    shift_ring_producer(&sqp->scq->ring) == still->scq_producer &&
 		    shift_ring_producer(&sqp->rcq->ring) == still->rcq_producer)
 			return;

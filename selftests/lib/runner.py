@@ -36,6 +36,14 @@ class Runner:
             self.bed.down()
             self.bed = None
 
+    def cut(self):
+        """From another thread: let the test that runs fail, soon."""
+        try:
+            if self.bed:
+                self.bed.down()
+        except (LabError, OSError):
+            pass
+
     def prepare(self, state):
         """Bring the nodes into the state a test asks for."""
         if self.bed is None:
