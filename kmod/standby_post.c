@@ -229,13 +229,35 @@ static int build_wr(struct shift_qp *sqp, struct shift_standby *b, u32 key,
 	return build_data(sqp, b, &wr->send);
 }
 
-/* The peer's key that it has, and that matters: one of no bytes may have any. */
+/*
+ * The peer's key that it has, and that matters: one of no bytes may have any.  Not a READ, as
+ * rxe of 6.1 looks at the key of each READ that is repeated.
+ */
 static bool has_rkey(const struct shift_wr *wr, u32 *rkey)
 {
 	*rkey = wr->opcode == SHIFT_WR_SEND_WITH_INV ? wr->imm : wr->rkey;
 	if (wr->opcode == SHIFT_WR_SEND || wr->opcode == SHIFT_WR_SEND_WITH_IMM)
 		return false;
-	return wr->length || wr->opcode == SHIFT_WR_SEND_WITH_INV;
+	return wr->length || wr->opcode == SHIFT_WR_SEND_WITH_INV ||
+	       wr->opcode == SHIFT_WR_RDMA_READ;
+}
+
+/* What @rkey of @b->wr is on @b's path: 0, -EINPROGRESS (asked for), -ENOENT. */
+static int translate_rkey(struct shift_qp *sqp, struct shift_standby *b, u32 rkey, u32 *key)
+{
+	int err;
+
+	*key = rkey;
+	if (b->path == SHIFT_PATH_HOME && !sqp->windows)
+		return 0;
+	err = shift_pairing_key(sqp, rkey, key);
+	if (err == -ENOENT && b->wr.opcode == SHIFT_WR_RDMA_READ && !b->wr.length) {
+		/* no key at all: not kept, there are four billion of them */
+		shift_pairing_forget_key(sqp, rkey);
+		*key = rkey;
+		err = 0;
+	}
+	return err;
 }
 
 /*
@@ -293,10 +315,8 @@ int shift_standby_post(struct shift_qp *sqp, u64 seq, u32 *rkey)
 		return err;
 	if (shift_window_local(b->wr.opcode))
 		return perform(sqp, b, seq, rkey);
-	if (!has_rkey(&b->wr, rkey) || (b->path == SHIFT_PATH_HOME && !sqp->windows))
-		key = *rkey;
-	else
-		err = shift_pairing_key(sqp, *rkey, &key);
+	if (has_rkey(&b->wr, rkey))
+		err = translate_rkey(sqp, b, *rkey, &key);
 	if (!err && e->done)
 		err = shift_wr_skip(&b->wr, e->done * sqp->mtu);
 	if (!err)

@@ -60,7 +60,7 @@ void die(int code, const char *format, ...)
 
 enum long_only { OPT_OPS = 256, OPT_MIX, OPT_SEED, OPT_POLL, OPT_SRQ, OPT_SHARED_CQ,
 		 OPT_RESIZE_CQ, OPT_SMALL_CQ, OPT_GUARD, OPT_ALLOW_ERROR, OPT_SOLICITED, OPT_RD_ATOMIC,
-		 OPT_FENCE, OPT_SABOTAGE, OPT_COST };
+		 OPT_FENCE, OPT_SABOTAGE, OPT_COST, OPT_KEYLESS };
 
 static const struct option long_options[] = {
 	{ "device", 1, NULL, 'd' }, { "gid-index", 1, NULL, 'x' },
@@ -82,7 +82,7 @@ static const struct option long_options[] = {
 	{ "rd-atomic", 1, NULL, OPT_RD_ATOMIC }, { "fence", 1, NULL, OPT_FENCE },
 	{ "small-cq", 0, NULL, OPT_SMALL_CQ },
 	{ "sabotage", 1, NULL, OPT_SABOTAGE },
-	{ "cost", 0, NULL, OPT_COST },
+	{ "cost", 0, NULL, OPT_COST }, { "keyless", 0, NULL, OPT_KEYLESS },
 	{ "help", 0, NULL, 'h' }, { }
 };
 
@@ -119,6 +119,7 @@ static void usage(int status)
 	       "  --srq  --shared-cq  one for all QPs\n"
 	       "  --resize-cq         again and again under traffic\n"
 	       "  --solicited         with --events: receives only wake by such\n"
+	       "  --keyless           a READ of no bytes has a key that is none\n"
 	       "  --rd-atomic N       READs and atomics in flight (4)\n"
 	       "  --guard             stamp what was delivered; nobody may change it\n"
 	       "  --allow-error       a QP may end in an error that is right in every\n"
@@ -185,6 +186,7 @@ static bool parse_ops(struct options *opt, int c)
 	case OPT_FENCE: opt->fence = number(optarg, 0, 1000); break;
 	case OPT_SABOTAGE: opt->sabotage = optarg; break;
 	case OPT_COST: opt->cost = true; break;
+	case OPT_KEYLESS: opt->keyless = true; break;
 	default: return false;
 	}
 	return true;

@@ -209,6 +209,8 @@ static void describe_rdma(struct rig *rig, struct lane *lane, uint64_t seq,
 	wr->wr.rdma.remote_addr = (op == OP_READ ? lane->peer.reads : lane->peer.ring) +
 				  offset;
 	wr->wr.rdma.rkey = op == OP_READ ? lane->peer.reads_key : lane->peer.ring_key;
+	if (op == OP_READ && rig->side.opt.keyless && !issue_at(rig, lane, seq)->step.len)
+		wr->wr.rdma.rkey = ~(uint32_t)seq;
 }
 
 static void describe(struct rig *rig, struct lane *lane, uint64_t seq,
