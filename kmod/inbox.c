@@ -17,6 +17,24 @@ void shift_switch_kick(struct shift_qp *sqp, unsigned int bit)
 	spin_unlock_bh(&sqp->inbox_lock);
 }
 
+/**
+ * shift_switch_soon - a kick at the next tick, by the QP's timer
+ * @sqp: the QP, in state OFF, whose timer has nothing else to do.
+ * @bit: what is pending.
+ *
+ * For the application's own verbs: waking the worker would cost them more than all the rest,
+ * and one that is due anyway is not armed again.
+ */
+void shift_switch_soon(struct shift_qp *sqp, unsigned int bit)
+{
+	if (test_and_set_bit(bit, &sqp->flags))
+		return;
+	spin_lock_bh(&sqp->inbox_lock);
+	if (!test_bit(SHIFT_QP_DEAD, &sqp->flags))
+		mod_delayed_work(shift_wq, &sqp->timer, 1);
+	spin_unlock_bh(&sqp->inbox_lock);
+}
+
 void shift_switch_arm(struct shift_qp *sqp, unsigned int ms)
 {
 	unsigned long delay = msecs_to_jiffies(ms * max(READ_ONCE(shift_deadline_scale), 1u));

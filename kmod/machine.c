@@ -207,7 +207,8 @@ static void handle_deadline(struct shift_qp *sqp)
 	}
 	switch (sqp->state) {
 	case SHIFT_ST_OFF:
-		shift_pairing_run(sqp);
+		/* once, if this was the tick of shift_switch_soon() */
+		set_bit(SHIFT_QP_RETRY_PAIR, &sqp->flags);
 		break;
 	case SHIFT_ST_APP:
 	case SHIFT_ST_FAIL:

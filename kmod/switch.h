@@ -30,6 +30,7 @@ void shift_pairing_key_message(struct shift_qp *sqp, struct shift_link *link,
 #define SHIFT_RESEND_MS	100	/* between copies of a message that may be lost */
 #define SHIFT_AGAIN_MS	500	/* to the next try while the port stays down */
 void shift_switch_kick(struct shift_qp *sqp, unsigned int bit);
+void shift_switch_soon(struct shift_qp *sqp, unsigned int bit);
 #define SHIFT_WATCH_MS	2000	/* for what was posted to make progress */
 void shift_switch_arm(struct shift_qp *sqp, unsigned int ms);
 void shift_switch_watch(struct shift_qp *sqp);

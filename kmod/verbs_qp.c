@@ -317,9 +317,9 @@ static int wrap_modify_qp(struct ib_qp *qp, struct ib_qp_attr *attr, int mask,
 		else if (mask & IB_QP_STATE && (attr->qp_state == IB_QPS_RESET ||
 						attr->qp_state == IB_QPS_ERR))
 			shift_srq_ended(sqp);
-		if (mask & IB_QP_STATE &&
+		if (mask & IB_QP_STATE && sqp->state == SHIFT_ST_OFF &&
 		    (attr->qp_state == IB_QPS_RTR || attr->qp_state == IB_QPS_RTS))
-			shift_switch_kick(sqp, SHIFT_QP_RETRY_PAIR);
+			shift_switch_soon(sqp, SHIFT_QP_RETRY_PAIR);
 		if (mask & IB_QP_STATE && attr->qp_state == IB_QPS_RESET) {
 			shift_notes_restart(sqp);
 			shift_switch_unprotect(sqp, SHIFT_REASON_NOT_RTS);
