@@ -128,7 +128,7 @@ static bool take_in(struct shift_qp *sqp)
 	ingest(sqp);
 	sqp->provider->recvs_completed(sqp, sqp->recvs.tail);
 	err = post_all(sqp);
-	if (err == -EACCES || err == -EINVAL)
+	if (err == -EINVAL)
 		sqp->stop_status = IB_WC_LOC_PROT_ERR;
 	return sqp->stop_status || (err && err != -EAGAIN);
 }

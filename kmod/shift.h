@@ -432,6 +432,8 @@ void shift_pd_spoil(struct shift_pd *spd, enum shift_reason reason);
 struct ib_pd *shift_pd_mirror(struct shift_pd *spd);	/* mirror_sem held */
 struct shift_mr *shift_mr_find(struct shift_dev *sdev, u32 key);	/* kref taken */
 void shift_mr_put(struct shift_mr *smr);
+/* One that no device has given out: its index is beyond those of rxe, and no PD's. */
+#define SHIFT_NO_KEY	(~0u)
 int shift_mr_translate(struct shift_pd *spd, const struct shift_sge *sge, u8 path, u32 *key);
 void shift_mr_device_gone(struct shift_dev *sdev, bool backup_only);
 

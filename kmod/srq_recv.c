@@ -59,22 +59,23 @@ static void take(struct shift_srq *ssrq, u32 tag)
 	ssrq->npending++;
 }
 
-/*
- * A buffer that may not be received into: one of length 0, so that who receives
- * into it gets an error, as without us.
- */
+/* Into ssrq->wr_sge; returns how many. */
 static u32 translate(struct shift_srq *ssrq, const struct shift_srq_recv *recv, u8 path)
 {
 	u32 i, index = recv->tag & SHIFT_TAG_INDEX;
 	const struct shift_sge *sge = &ssrq->sge[(size_t)index * max(ssrq->max_sge, 1u)];
+	struct ib_sge *to = ssrq->wr_sge;
 
-	for (i = 0; i < recv->num_sge; i++) {
-		ssrq->wr_sge[i].addr = sge[i].addr;
-		ssrq->wr_sge[i].length = sge[i].length;
-		if (shift_mr_translate(ssrq->spd, &sge[i], path, &ssrq->wr_sge[i].lkey))
-			return 0;
+	for (i = 0; i < recv->num_sge; i++, sge++) {
+		if (!sge->length)
+			continue;
+		to->addr = sge->addr;
+		to->length = sge->length;
+		if (shift_mr_translate(ssrq->spd, sge, path, &to->lkey))
+			to->lkey = SHIFT_NO_KEY;
+		to++;
 	}
-	return recv->num_sge;
+	return to - ssrq->wr_sge;
 }
 
 /* Post what can be posted; post_lock. */

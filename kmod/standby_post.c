@@ -143,30 +143,37 @@ void shift_standby_recv_done(struct ib_cq *cq, struct ib_wc *wc)
 /*
  * Every lkey is the application's word: it must name an MR of the QP's own PD.  On the
  * default device, too: QPs of the kernel may have keys there that no user may name.
+ * A piece of no bytes may have any key, and is left out.
  */
-static int translate_sges(struct shift_qp *sqp, struct shift_standby *b)
+static int translate_sges(struct shift_qp *sqp, struct shift_standby *b, int *num_sge)
 {
+	int n = 0, err = 0;
 	u32 i;
 
 	for (i = 0; i < b->wr.num_sge; i++) {
-		const struct shift_sge *sge = &b->wr.sge[i];
+		const struct shift_sge *from = &b->wr.sge[i];
+		struct ib_sge *to = &b->sge[n];
 
-		b->sge[i].addr = sge->addr;
-		b->sge[i].length = sge->length;
-		if (shift_mr_translate(sqp->spd, sge, b->path, &b->sge[i].lkey))
-			return -EACCES;
+		if (!from->length)
+			continue;
+		to->addr = from->addr;
+		to->length = from->length;
+		if (shift_mr_translate(sqp->spd, from, b->path, &to->lkey)) {
+			to->lkey = SHIFT_NO_KEY;
+			err = -EACCES;
+		}
+		n++;
 	}
-	return 0;
+	*num_sge = n;
+	return err;
 }
 
 /* The data of @b->wr as the scatter list of @wr. */
 static int build_data(struct shift_qp *sqp, struct shift_standby *b, struct ib_send_wr *wr)
 {
 	wr->sg_list = b->sge;
-	if (!(b->wr.flags & SHIFT_WR_INLINE)) {
-		wr->num_sge = b->wr.num_sge;
-		return translate_sges(sqp, b);
-	}
+	if (!(b->wr.flags & SHIFT_WR_INLINE))
+		return translate_sges(sqp, b, &wr->num_sge);
 	b->sge[0].addr = (uintptr_t)b->wr.inline_data;
 	b->sge[0].length = b->wr.length;
 	b->sge[0].lkey = 0;
@@ -342,7 +349,7 @@ int shift_standby_post(struct shift_qp *sqp, u64 seq, u32 *rkey)
  * @seq: the next one of its receives.
  *
  * Context: any that may take a spinlock; ledger_lock.
- * Return: 0, -EAGAIN (not armed, or queue full), -EACCES (local key), -EINVAL.
+ * Return: 0, -EAGAIN (not armed, or queue full), -EINVAL.
  */
 int shift_standby_post_recv(struct shift_qp *sqp, u64 seq)
 {
@@ -356,13 +363,12 @@ int shift_standby_post_recv(struct shift_qp *sqp, u64 seq)
 	if (!b || !b->live || r->post - r->done >= b->recv_depth)
 		return -EAGAIN;
 	err = sqp->provider->decode_recv(sqp, seq, &b->wr);
-	if (!err)
-		err = translate_sges(sqp, b);
 	if (err)
 		return err;
+	/* a bad key is an error of the message that meets it, as without us */
+	translate_sges(sqp, b, &wr.num_sge);
 	wr.wr_cqe = &b->recv_cqe;
 	wr.sg_list = b->sge;
-	wr.num_sge = b->wr.num_sge;
 	err = ib_post_recv(b->qp, &wr, &bad);
 	return err == -ENOMEM ? -EAGAIN : err;
 }
