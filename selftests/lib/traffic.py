@@ -91,6 +91,15 @@ class Verify:
                   f"the errors are {errors}, not '{status}'")
 
 
+def spoilt_receive(verify):
+    """A bad receive was met: both ends tell, and each its own part of it."""
+    for process, says in ((verify.server, "local QP operation error"),
+                          (verify.client, "remote operation error")):
+        process.expect(3, 120)
+        errors = re.findall(r"^error qp (\d+) wr \S+ (.*)$", process.text, re.M)
+        check(errors and errors[0] == ("0", says), f"the errors are {errors}, not '{says}'")
+
+
 def listening(node, port):
     """Whether somebody listens on a TCP port."""
     return node.run("cat /proc/net/tcp /proc/net/tcp6 | "

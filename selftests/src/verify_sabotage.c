@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
  * --sabotage KIND does one thing wrong, once, on the client's first QP: proves that
- * the checks can fail. READ sources are spoilt by the server, who owns them.
+ * the checks can fail. READ sources and receives are spoilt by the server, who owns them.
  */
 #include <string.h>
 
@@ -12,6 +12,7 @@
 static const char * const kinds[] = {
 	"corrupt", "double-send", "skip", "late-write", "double-add", "double-swap",
 	"imm", "signal", "unsignal", "stale-read", "rkey", "revive", "length",
+	"receive",
 };
 
 void sabotage_check(const char *kind)
@@ -28,7 +29,7 @@ void sabotage_check(const char *kind)
 bool sabotage(struct rig *rig, const char *kind, const struct lane *lane, uint64_t seq)
 {
 	const struct options *opt = &rig->side.opt;
-	bool at_server = !strcmp(kind, "stale-read");
+	bool at_server = !strcmp(kind, "stale-read") || !strcmp(kind, "receive");
 
 	if (!opt->sabotage || rig->sabotaged || strcmp(opt->sabotage, kind) ||
 	    !opt->server != at_server || lane->out.qp || seq < FIRST_SEQ)

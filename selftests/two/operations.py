@@ -10,7 +10,7 @@ from functools import partial
 import shift
 from registry import BARE, FULL, MAIN, SHIFT, STOCK, add
 from testbed import PATCHED, check
-from traffic import Verify
+from traffic import Verify, spoilt_receive
 
 OPERATIONS = ("write", "write_imm", "send", "send_imm", "send_inv", "read",
               "fadd", "cas", "mw")
@@ -122,6 +122,14 @@ def error(bed):
     verify.fails("remote access error")
 
 
+def bad_receive(bed):
+    """One of the receives has a key that is none: an error at both ends."""
+    client, server = bed.nodes[:2]
+    verify = Verify(client, server, "--ops", "send", "--sabotage", "receive")
+    verify.go()
+    spoilt_receive(verify)
+
+
 def allowed_error(bed):
     """The same allowed: the other QPs go on, atomics are counted right."""
     text = run(bed, [*BIDIR, "--allow-error", "--sabotage", "rkey"], 3, PATCHED)
@@ -153,6 +161,7 @@ def register():
         add("operations", f"sabotage is found: {kind}",
             partial(sabotaged, kind, options, says), FULL, BARE)
     add("operations", "an error completion is reported", error, FULL, BARE)
+    add("operations", "a bad receive is reported at both ends", bad_receive, FULL, BARE)
     add("operations", "an allowed error: nothing else goes wrong", allowed_error,
         FULL, BARE)
 

@@ -6,6 +6,7 @@ from functools import partial
 import shift
 from registry import add, test
 from testbed import CONTROL_RAIL, TOP, check, wait_for
+from traffic import spoilt_receive
 from two.failover import goes_silent, pull, shape, start, survives
 from two.home import BIDIR, everywhere, home, telling
 
@@ -234,6 +235,72 @@ def nothing_left(bed):
     bed.nodes[1].link(1, False)
     verify.fails(timeout=90)
     counters.still("illegal")
+
+
+def moves_on(bed):
+    """Whether a QP of either node is in a switch."""
+    return any(row["state"] == "switching" for node in bed.nodes[:2] for row in shift.qps(node))
+
+
+def in_replay(bed, verify):
+    """One QP has switched, others may not have."""
+    counters = shift.Counters(bed)
+    verify.go()
+    verify.more(1)
+    pull(bed, "local")
+    telling(verify, lambda: wait_for("a QP on the backup", lambda: sum(
+        counters.delta("switches")) > 0, 60))
+
+
+def in_failback(bed, verify):
+    """On the way home."""
+    in_fallback(bed, verify)
+    bed.plug_all()
+    shift.wait_session(bed, 2)
+    bed.nodes[0].start(["shiftctl", "pair", "undrain", bed.nics.default])
+
+
+def again(reach, rail, bed):
+    """Both paths are cut for a while: each QP goes on, or ends in an error that is right."""
+    verify = start(bed, *BIDIR, "--allow-error", qps=4)
+    counters = shift.Counters(bed)
+    reach(bed, verify)
+    bed.nodes[1].link(rail, False)
+    wait_for("a second fault", lambda: "ACTIVE" not in bed.nodes[1].must(
+        f"cat /sys/class/infiniband/rxe{rail}/ports/1/state"))
+    bed.plug_all()
+    telling(verify, lambda: wait_for("the end of each switch", lambda: not moves_on(bed), 120))
+    verify.client.send("stop")
+    verify.end()
+    check(sum(counters.delta("faults")) > 0, "no fault was counted")
+    counters.still("illegal", "msg_bad")
+
+
+for _name, _reach, _rail in (("the handshake", is_asking, 0), ("the replay", in_replay, 1),
+                             ("the failback", in_failback, 0)):
+    add("second", f"a cable goes in {_name}, all come back", partial(again, _reach, _rail))
+
+
+def own_error(moment, options, bed):
+    """The switch changes nothing about an error of the application's own."""
+    verify = start(bed, "--ops", "send", "--sabotage", "receive", *options)
+    counters = shift.Counters(bed)
+    if moment == "before":
+        bed.nodes[0].link(0, False)
+        verify.go()
+    else:
+        verify.go()
+        verify.server.wait_line("^sabotage ")
+        bed.nodes[0].link(0, False)
+    spoilt_receive(verify)
+    check(sum(counters.delta("faults")) > 0, "no fault was counted")
+    counters.still("illegal", "msg_bad")
+
+
+for _moment in ("before", "after"):
+    for _options in ((), ("--srq",)):
+        add("second", " ".join(("a bad receive, posted", _moment, "the fault", *_options)),
+            partial(own_error, _moment, _options))
 
 
 @test("second", "link switch with a small CQ and unsignaled work")
