@@ -20,6 +20,7 @@
 #include <rdma/ib_cache.h>
 #include <rdma/rdma_cm.h>
 #include "mw.h"
+#include "provider.h"
 #include "srq.h"
 #include "standby.h"
 
@@ -28,6 +29,7 @@
 			 IB_QP_RQ_PSN | IB_QP_MAX_DEST_RD_ATOMIC | IB_QP_MIN_RNR_TIMER)
 #define RTS_MASK	(IB_QP_STATE | IB_QP_TIMEOUT | IB_QP_RETRY_CNT | IB_QP_RNR_RETRY | \
 			 IB_QP_SQ_PSN | IB_QP_MAX_QP_RD_ATOMIC)
+#define ANSWER_US		10000	/* for the NAK of a bad receive; scaled */
 #define SHIFT_ACK_SLOWEST	20	/* 4.3 s */
 
 /**
@@ -285,6 +287,20 @@ static int standby_halt(struct shift_standby *b)
 	return ib_modify_qp(b->qp, &attr, IB_QP_STATE);
 }
 
+/*
+ * It has met a bad receive: rxe shows that first and tells the peer next, unless the QP is in
+ * error by then.  It goes there by itself when the peer was told.
+ */
+static void let_it_answer(const struct shift_standby *b, struct ib_qp_attr *attr)
+{
+	struct ib_qp_init_attr init = {};
+	u64 end = shift_fence_deadline(ANSWER_US);
+
+	while (!ib_query_qp(b->qp, attr, IB_QP_STATE, &init) &&
+	       attr->qp_state != IB_QPS_ERR && ktime_get_ns() < end)
+		usleep_range(50, 100);
+}
+
 /* What was not taken in by a fence is lost; sqp->lock. */
 void shift_standby_stop(struct shift_qp *sqp)
 {
@@ -338,6 +354,8 @@ int shift_standby_fence(struct shift_qp *sqp)
 	if (!attr)
 		return -ENOMEM;
 	standby_hush(b);
+	if (READ_ONCE(b->recv_failed))
+		let_it_answer(b, attr);
 	err = standby_halt(b);
 	/* also of a device that does not answer: this is memory */
 	drain_cq(b->cq);
