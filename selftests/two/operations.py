@@ -10,7 +10,7 @@ from functools import partial
 import shift
 from registry import BARE, FULL, MAIN, SHIFT, STOCK, add
 from testbed import PATCHED, check
-from traffic import Verify, spoilt_receive
+from traffic import SPOILT_RECEIVE, Verify, spoilt_receive
 
 OPERATIONS = ("write", "write_imm", "send", "send_imm", "send_inv", "read",
               "fadd", "cas", "mw")
@@ -125,7 +125,7 @@ def error(bed):
 def bad_receive(bed):
     """One of the receives has a key that is none: an error at both ends."""
     client, server = bed.nodes[:2]
-    verify = Verify(client, server, "--ops", "send", "--sabotage", "receive")
+    verify = Verify(client, server, *SPOILT_RECEIVE)
     verify.go()
     spoilt_receive(verify)
 

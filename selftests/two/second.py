@@ -6,7 +6,7 @@ from functools import partial
 import shift
 from registry import add, test
 from testbed import CONTROL_RAIL, TOP, check, wait_for
-from traffic import spoilt_receive
+from traffic import SPOILT_RECEIVE, spoilt_receive
 from two.failover import goes_silent, pull, shape, start, survives
 from two.home import BIDIR, everywhere, home, telling
 
@@ -283,7 +283,7 @@ for _name, _reach, _rail in (("the handshake", is_asking, 0), ("the replay", in_
 
 def own_error(moment, options, bed):
     """The switch changes nothing about an error of the application's own."""
-    verify = start(bed, "--ops", "send", "--sabotage", "receive", *options)
+    verify = start(bed, *SPOILT_RECEIVE, *options)
     counters = shift.Counters(bed)
     if moment == "before":
         bed.nodes[0].link(0, False)
@@ -292,7 +292,8 @@ def own_error(moment, options, bed):
         verify.go()
         verify.server.wait_line("^sabotage ")
         bed.nodes[0].link(0, False)
-    spoilt_receive(verify)
+    # it may be met at the very moment of the fault
+    spoilt_receive(verify, nak_lost=moment == "after")
     check(sum(counters.delta("faults")) > 0, "no fault was counted")
     counters.still("illegal", "msg_bad")
 
