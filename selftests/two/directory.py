@@ -1,9 +1,13 @@
 # SPDX-License-Identifier: GPL-2.0
 """shiftd and a real etcd: they configure, and are not missed afterwards."""
 
+import os
+import time
+from functools import partial
+
 import shift
 from directory import Etcd, start_shiftd
-from registry import LOADED, MAIN, STOCK, test
+from registry import FULL, LOADED, MAIN, STOCK, add, test
 from testbed import check, wait_for
 from traffic import QP_TIMEOUT
 from two.failover import on_backup, pull, shape, start, survives
@@ -91,9 +95,13 @@ def failback(bed):
         counters.still("failed", "illegal", "msg_bad")
 
 
-@test("directory", "a cable that flaps, and failback", state=LOADED)
-def flapping(bed):
-    """Down and up again and again, while shiftd tries to go back.
+def until(moment):
+    """The fault's own rhythm, not a wait for anything."""
+    time.sleep(max(0, moment - time.monotonic()))
+
+
+def flapping(turns, pace, bed):
+    """Down and up again and again, while shiftd tries to go back; each for so many seconds.
 
     QPs that are on their own NIC retry what was lost: without fences, as stock rxe may wait
     for ever with a fenced operation and a READ behind it, with no error and no timer.
@@ -104,14 +112,17 @@ def flapping(bed):
         counters = shift.Counters(bed)
         verify.go()
         verify.more(2)
-        for turn in range(100):
+        began = time.monotonic()
+        for turn in range(turns):
             node = bed.nodes[turn // 25 % 2]
             node.link(0, False)
             # others may be over before a kernel has seen them
             if not turn:
                 wait_for("a port down", lambda node=node: "ACTIVE" not in node.must(
                     "cat /sys/class/infiniband/rxe0/ports/1/state"))
+            until(began + pace * (2 * turn + 1))
             node.link(0, True)
+            until(began + pace * (2 * turn + 2))
             if turn % 10 == 9:
                 verify.more(1)
         for node in bed.nodes[:2]:
@@ -122,6 +133,11 @@ def flapping(bed):
         verify.finish()
         counters.still("failed", "illegal", "msg_bad")
         check(sum(counters.delta("faults")) > 0, "no fault was counted")
+
+
+add("directory", "a cable that flaps, and failback", partial(flapping, 100, 0), state=LOADED)
+add("directory", "a cable that flaps every 100 ms for a minute", partial(flapping, 300, .1),
+    FULL if os.environ.get("SHIFT_LONG") else (), state=LOADED)
 
 
 @test("directory", "failback is off", state=LOADED)
