@@ -403,7 +403,7 @@ static long ioc_cqe(struct shift_file *file, void __user *arg)
 	if (sqp) {
 		/* only of a QP that completes into this very CQ */
 		if (sqp->scq == scq || sqp->rcq == scq)
-			cqe.verdict = shift_switch_verdict(sqp, cqe.status);
+			cqe.verdict = shift_switch_verdict(sqp, scq, cqe.status);
 		shift_qp_put(sqp);
 	}
 	shift_cq_put(scq);

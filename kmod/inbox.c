@@ -85,8 +85,11 @@ void shift_switch_deliver(struct shift_qp *sqp, const struct shift_msg *m)
 	spin_unlock_bh(&sqp->inbox_lock);
 }
 
-/* False if it is empty.  The oldest kind first, as the protocol orders them within an epoch. */
-bool shift_inbox_take(struct shift_qp *sqp, struct shift_msg *m)
+/*
+ * False if it is empty, but for the kinds in @kept.  The oldest kind first, as the protocol orders
+ * them within an epoch.
+ */
+bool shift_inbox_take(struct shift_qp *sqp, struct shift_msg *m, u32 kept)
 {
 	static const u8 order[] = {
 		SHIFT_MSG_PAIR, SHIFT_MSG_GONE, SHIFT_MSG_NACK, SHIFT_MSG_REQ,
@@ -98,7 +101,7 @@ bool shift_inbox_take(struct shift_qp *sqp, struct shift_msg *m)
 
 	spin_lock_bh(&sqp->inbox_lock);
 	for (i = 0; i < ARRAY_SIZE(order) && !found; i++) {
-		if (!(sqp->inbox.valid & BIT(order[i])))
+		if (!(sqp->inbox.valid & ~kept & BIT(order[i])))
 			continue;
 		*m = sqp->inbox.msg[order[i]];
 		sqp->inbox.valid &= ~BIT(order[i]);

@@ -231,22 +231,26 @@ static void handle_deadline(struct shift_qp *sqp)
 /* One round: everything that is pending now.  False when nothing was. */
 static bool machine_round(struct shift_qp *sqp)
 {
-	u32 kept = sqp->inbox.valid;
 	struct shift_msg m;
 	bool any = false;
+	u32 kept = 0;	/* for a later state */
 
 	if (test_and_clear_bit(SHIFT_QP_APP, &sqp->flags)) {
 		shift_switch_event(sqp, SHIFT_EV_APP_ERROR, NULL);
 		any = true;
 	}
-	while (shift_inbox_take(sqp, &m)) {
+	while (shift_inbox_take(sqp, &m, kept)) {
 		enum shift_state from = sqp->state;
 
 		handle_message(sqp, &m);
+		/* or a new one has come, and with it this work once more */
+		if (sqp->state == from && READ_ONCE(sqp->inbox.valid) & BIT(m.type)) {
+			kept |= BIT(m.type);
+			continue;
+		}
 		any = true;
-		/* a message kept for a later state must not spin us */
-		if (sqp->state == from && sqp->inbox.valid & BIT(m.type) & kept)
-			break;
+		if (sqp->state != from)
+			kept = 0;
 	}
 	if (test_and_clear_bit(SHIFT_QP_STANDBY_ERR, &sqp->flags)) {
 		handle_standby_error(sqp);

@@ -78,7 +78,6 @@ void shift_recv_start(struct shift_qp *sqp, u32 first, u32 count, u32 most)
 	r->post = r->tail;
 	r->head = r->tail + count;
 	r->most = most;
-	r->imm_len = 0;
 	sqp->provider->recvs_completed(sqp, r->tail);
 }
 
@@ -88,12 +87,47 @@ void shift_recv_rewind(struct shift_qp *sqp)
 	sqp->recvs.post = sqp->recvs.done;
 }
 
+/* Its active QP was armed: the next receive is the first; ledger_lock. */
+void shift_recv_armed(struct shift_qp *sqp)
+{
+	sqp->recvs.fresh = true;
+	sqp->recvs.first = NULL;
+	sqp->recvs.imm_len = 0;
+}
+
+/* The peer's READY comes before or after the first completion. */
+static void set_imm_len(struct shift_recvs *r)
+{
+	if (r->first && r->imm_len && r->first->opcode == IB_WC_RECV_RDMA_WITH_IMM)
+		r->first->byte_len = r->imm_len;
+}
+
 /* READY of the peer: it resumes a WRITE with immediate of that length. */
 void shift_recv_imm_len(struct shift_qp *sqp, u32 len)
 {
 	spin_lock_bh(&sqp->ledger_lock);
 	sqp->recvs.imm_len = len;
+	set_imm_len(&sqp->recvs);
 	spin_unlock_bh(&sqp->ledger_lock);
+}
+
+/* A receive got @e; ledger_lock. */
+void shift_recv_note(struct shift_qp *sqp, struct shift_recv *e)
+{
+	struct shift_recvs *r = &sqp->recvs;
+
+	if (!r->fresh)
+		return;
+	r->fresh = false;
+	r->first = e;
+	set_imm_len(r);
+}
+
+/* @e is shown: its place is free; ledger_lock. */
+void shift_recv_shown(struct shift_qp *sqp, const struct shift_recv *e)
+{
+	if (sqp->recvs.first == e)
+		sqp->recvs.first = NULL;
 }
 
 static void ingest(struct shift_qp *sqp)
@@ -190,6 +224,7 @@ void shift_recv_done(struct shift_qp *sqp, const struct ib_wc *wc)
 	*e = shift_recv_got(wc);
 	if (!wc->status && wc->wc_flags & IB_WC_WITH_INVALIDATE)
 		e->ex = shift_region_invalidated(sqp, wc->ex.invalidate_rkey);
+	shift_recv_note(sqp, e);
 	r->done++;
 	post_all(sqp);
 }
@@ -209,8 +244,6 @@ static int push_wc(struct shift_qp *sqp, u64 seq)
 		.port_num = 1,
 	};
 
-	if (r->imm_len && e->opcode == IB_WC_RECV_RDMA_WITH_IMM)
-		wc.byte_len = r->imm_len;
 	wc.wr_id = sqp->provider->recv_wr_id(sqp, seq);
 	return shift_cq_push(sqp->rcq, &wc);
 }
@@ -247,7 +280,7 @@ void shift_recv_deliver(struct shift_qp *sqp)
 			shift_switch_arm(sqp, RETRY_MS);
 			break;
 		}
-		r->imm_len = 0;
+		shift_recv_shown(sqp, &r->entry[recv_slot(r, r->tail)]);
 		r->tail++;
 	}
 	spin_unlock_bh(&sqp->ledger_lock);

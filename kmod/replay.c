@@ -13,6 +13,7 @@
 #include "provider.h"
 
 #define RETRY_MS	20
+#define FLUSH_PASSES	4
 
 /* A test builds a module that replays from a wrong point, to see that it is caught. */
 #ifndef SHIFT_REPLAY_SKIPS
@@ -323,15 +324,22 @@ void shift_replay_pump(struct shift_qp *sqp)
 		shift_replay_deliver(sqp);
 	switch (err) {
 	case 0:
-	case -EAGAIN:		/* send queue full: its completions kick us */
 		break;
+	case -EAGAIN:		/* send queue full, or held: who changes that kicks us */
+		return;
 	case -EINPROGRESS:
-		shift_pairing_ask_key(sqp, rkey);
-		fallthrough;
+		if (sqp->peer_ok) {
+			shift_pairing_ask_key(sqp, rkey);
+			shift_switch_arm(sqp, RETRY_MS);
+			return;
+		}
+		/* nobody is left to tell the key, nor to do it */
+		sqp->stop_status = IB_WC_RETRY_EXC_ERR;
+		break;
 	case -ENOMEM:
 	case -ESTALE:
 		shift_switch_arm(sqp, RETRY_MS);
-		break;
+		return;
 	case -EACCES:
 		sqp->stop_status = IB_WC_LOC_PROT_ERR;
 		break;
@@ -361,11 +369,13 @@ void shift_replay_pump(struct shift_qp *sqp)
 void shift_replay_flush(struct shift_qp *sqp)
 {
 	struct shift_ledger *l = &sqp->ledger;
+	int passes = FLUSH_PASSES;
 	struct shift_wr wr;
 	u64 seq;
 
 	lockdep_assert_held(&sqp->lock);
-	if (!sqp->registered)
+	/* not fenced: what it has posted is the driver's to flush */
+	if (!sqp->registered || !sqp->ledger_live)
 		return;
 	do {
 		spin_lock_bh(&sqp->ledger_lock);
@@ -388,6 +398,9 @@ void shift_replay_flush(struct shift_qp *sqp)
 			shift_ledger_append(l, 0, 0);
 		spin_unlock_bh(&sqp->ledger_lock);
 	} while (shift_ledger_count(l) &&
-		 shift_ledger_at(l, l->tail)->state != SHIFT_ENTRY_EXECUTED);
+		 shift_ledger_at(l, l->tail)->state != SHIFT_ENTRY_EXECUTED && --passes);
+	/* it posts as fast as this flushes, or says so: let others run */
+	if (!passes)
+		shift_switch_arm(sqp, RETRY_MS);
 	shift_recv_flush(sqp);
 }

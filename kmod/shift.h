@@ -238,7 +238,9 @@ static inline struct shift_recv shift_recv_got(const struct ib_wc *wc)
  * @done: oldest one without a completion.
  * @post: next one to post on the backup.
  * @head: next one to take from the ring.
- * @imm_len: length of a WRITE with immediate that is resumed, for the first one.
+ * @fresh: none was completed since the active QP was armed.
+ * @first: the first one that was, until it is shown; a QP on an SRQ has it, too.
+ * @imm_len: for that one: length of a WRITE with immediate that is resumed.
  *
  * tail <= done <= post <= head, under ledger_lock; slot of sequence s: s % slots.
  */
@@ -247,6 +249,8 @@ struct shift_recvs {
 	u8 *raw;
 	u32 slots, most, slot_size;
 	u64 tail, done, post, head;
+	bool fresh;
+	struct shift_recv *first;
 	u32 imm_len;
 };
 

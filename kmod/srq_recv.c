@@ -301,6 +301,7 @@ static void got(struct shift_qp *sqp, struct shift_srq_recv *recv, const struct 
 	spin_lock_bh(&ssrq->post_lock);
 	if (recv->state == SHIFT_SRQ_RECV_POSTED) {
 		recv->got = shift_recv_got(wc);
+		shift_recv_note(sqp, &recv->got);
 		recv->state = SHIFT_SRQ_RECV_DONE;
 		list_move_tail(&recv->node, &sqp->srq_done);
 		ssrq->nposted--;
@@ -349,8 +350,6 @@ static int push_wc(struct shift_qp *sqp, const struct shift_srq_recv *recv)
 		.port_num = 1,
 	};
 
-	if (sqp->recvs.imm_len && recv->got.opcode == IB_WC_RECV_RDMA_WITH_IMM)
-		wc.byte_len = sqp->recvs.imm_len;
 	return shift_cq_push(sqp->rcq, &wc);
 }
 
@@ -376,7 +375,7 @@ int shift_srq_deliver(struct shift_qp *sqp, bool all)
 		/* it can be posted again as soon as the lock is free */
 		list_del_init(&recv->node);
 		recv->state = SHIFT_SRQ_RECV_FREE;
-		sqp->recvs.imm_len = 0;
+		shift_recv_shown(sqp, &recv->got);
 	}
 	spin_unlock_bh(&ssrq->post_lock);
 	return err;

@@ -39,6 +39,14 @@ u32 shift_standby_own_error(const struct shift_qp *sqp)
 	return status;
 }
 
+/* A bad receive of the application's that the active QP has met, fenced since or not; 0: none. */
+u32 shift_standby_recv_error(const struct shift_qp *sqp)
+{
+	const struct shift_standby *b = sqp->active;
+
+	return b && READ_ONCE(b->recv_failed) ? b->error : 0;
+}
+
 bool shift_standby_busy(const struct shift_qp *sqp)
 {
 	return sqp->active && READ_ONCE(sqp->active->inflight);
@@ -91,7 +99,8 @@ void shift_standby_done(struct ib_cq *cq, struct ib_wc *wc)
 	if (b->inflight)
 		b->inflight--;
 	seq = shift_ledger_next_sent(&sqp->ledger, b->next_done);
-	if (wc->status == IB_WC_SUCCESS && !b->error) {
+	/* a failed receive does not undo what the peer has answered */
+	if (wc->status == IB_WC_SUCCESS) {
 		struct shift_entry *e = shift_ledger_at(&sqp->ledger, seq);
 		u32 packets = e->packets - e->done;
 

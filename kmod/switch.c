@@ -332,6 +332,11 @@ static enum shift_event act_join(struct shift_qp *sqp, const struct shift_msg *m
 	trace_shift_fence(sqp->sdev->name, sqp->qpn, sqp->epoch, sqp->heard.psn, err);
 	if (err == -ECANCELED)
 		return SHIFT_EV_APP_ERROR;
+	if (shift_standby_recv_error(sqp)) {
+		/* met before the peer was heard: no path helps */
+		shift_switch_fail(sqp, shift_standby_recv_error(sqp));
+		return __SHIFT_EV_MAX;
+	}
 	if (err == -EIO) {
 		pr_warn_ratelimited("%s qp %u: the NIC of path %u cannot be asked how far it got\n",
 				    sqp->sdev->name, sqp->qpn, sqp->path);

@@ -36,7 +36,7 @@ void shift_switch_arm(struct shift_qp *sqp, unsigned int ms);
 void shift_switch_watch(struct shift_qp *sqp);
 void shift_switch_timer(struct work_struct *work);
 void shift_switch_deliver(struct shift_qp *sqp, const struct shift_msg *m);
-bool shift_inbox_take(struct shift_qp *sqp, struct shift_msg *m);
+bool shift_inbox_take(struct shift_qp *sqp, struct shift_msg *m, u32 kept);
 void shift_inbox_keep(struct shift_qp *sqp, const struct shift_msg *m);
 void shift_inbox_clear(struct shift_qp *sqp);
 void shift_switch_state(struct shift_qp *sqp, enum shift_state state);
@@ -64,7 +64,8 @@ void shift_switch_backup_gone(struct shift_qp *sqp);
 void shift_switch_peer_gone(struct shift_qp *sqp);
 
 /* verdict.c: what applications and operators are shown */
-enum shift_abi_verdict shift_switch_verdict(struct shift_qp *sqp, u32 status);
+enum shift_abi_verdict shift_switch_verdict(struct shift_qp *sqp, const struct shift_cq *scq,
+					    u32 status);
 enum shift_qp_state shift_qp_shown(const struct shift_qp *sqp);	/* sqp->lock */
 void shift_qp_refresh(struct shift_qp *sqp);	/* sqp->lock */
 void shift_qp_note_links(struct shift_qp *sqp);	/* sqp->lock */
@@ -119,6 +120,9 @@ void shift_recv_doorbell(struct shift_qp *sqp);		/* any context but softirq */
 void shift_recv_done(struct shift_qp *sqp, const struct ib_wc *wc); /* ledger_lock */
 void shift_recv_deliver(struct shift_qp *sqp);		/* any but hard interrupts */
 void shift_recv_flush(struct shift_qp *sqp);		/* sqp->lock */
+void shift_recv_armed(struct shift_qp *sqp);
+void shift_recv_note(struct shift_qp *sqp, struct shift_recv *e);
+void shift_recv_shown(struct shift_qp *sqp, const struct shift_recv *e);
 void shift_recv_imm_len(struct shift_qp *sqp, u32 len);
 
 /* move.c: changes of path that somebody wants */
@@ -150,6 +154,7 @@ bool shift_standby_is_open(const struct shift_qp *sqp);			/* ledger_lock */
 void shift_standby_hold(struct shift_qp *sqp, bool hold);
 u32 shift_standby_error(const struct shift_qp *sqp);	/* ib_wc_status, 0: none */
 u32 shift_standby_own_error(const struct shift_qp *sqp);	/* the same */
+u32 shift_standby_recv_error(const struct shift_qp *sqp);
 bool shift_standby_busy(const struct shift_qp *sqp);
 bool shift_standby_watch(struct shift_qp *sqp);				/* sqp->lock */
 

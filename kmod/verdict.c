@@ -6,8 +6,12 @@
  * Could a path be behind it?  A local error is rxe's word for "no route", and for
  * a WQE that makes no sense: the machine looks at the port before it believes.
  */
-static bool path_error(u32 status, u32 cause)
+static bool path_error(const struct shift_qp *sqp, const struct shift_cq *scq, u32 status,
+		       u32 cause)
 {
+	/* no path makes a receive fail; one that shares its CQ with sends looks like them */
+	if (scq != sqp->scq && status != IB_WC_WR_FLUSH_ERR)
+		return false;
 	if (status == IB_WC_WR_FLUSH_ERR)
 		status = cause;
 	return status == IB_WC_RETRY_EXC_ERR || status == IB_WC_LOC_QP_OP_ERR;
@@ -16,6 +20,7 @@ static bool path_error(u32 status, u32 cause)
 /**
  * shift_switch_verdict - may the application see this error completion?
  * @sqp: the QP it belongs to.
+ * @scq: the CQ that it was found in.
  * @status: its status.
  *
  * Only path errors of a QP that can move are kept; everything else is the
@@ -24,7 +29,8 @@ static bool path_error(u32 status, u32 cause)
  * Context: any that may take a spinlock; never sleeps.
  * Return: SHIFT_CQE_DELIVER or SHIFT_CQE_SWALLOW.
  */
-enum shift_abi_verdict shift_switch_verdict(struct shift_qp *sqp, u32 status)
+enum shift_abi_verdict shift_switch_verdict(struct shift_qp *sqp, const struct shift_cq *scq,
+					    u32 status)
 {
 	enum shift_abi_verdict verdict = SHIFT_CQE_SWALLOW;
 	unsigned int kick = SHIFT_QP_KICK;
@@ -53,7 +59,7 @@ enum shift_abi_verdict shift_switch_verdict(struct shift_qp *sqp, u32 status)
 		}
 		if (status == IB_WC_WR_FLUSH_ERR && test_bit(SHIFT_QP_ERRORED, &sqp->flags))
 			break;
-		if (path_error(status, cause) &&
+		if (path_error(sqp, scq, status, cause) &&
 		    (sqp->state != SHIFT_ST_RUN || shift_switch_usable(sqp))) {
 			set_bit(SHIFT_QP_ERRORED, &sqp->flags);
 			set_bit(SHIFT_QP_GATED, &sqp->flags);
