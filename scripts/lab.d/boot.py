@@ -20,7 +20,8 @@ DEBUG_BOOT_SECONDS = 300
 LONGEST_FOLDER = 90
 COMMAND_LINE = """
     console=ttyS0 rdinit=/init panic=-1 mitigations=off nokaslr net.ifnames=0
-    tsc=reliable no_timer_check watchdog_thresh=60 random.trust_cpu=on
+    tsc=reliable no_timer_check watchdog_thresh=60
+    rcupdate.rcu_cpu_stall_timeout=60 random.trust_cpu=on
     cryptomgr.notests audit=0 printk.time=1
 """.split()
 

@@ -212,9 +212,10 @@ def protected(node, count, state="default"):
         return len(rows) == count and all(row["state"] == state
                                           for row in rows)
     try:
-        wait_for(f"{node.name}: {count} QPs in state {state}", enough, 60)
+        wait_for(f"{node.name}: {count} QPs in state {state}", enough, 150, .2)
     except Failure as failure:
-        raise Failure(f"{failure}: {json.dumps(qps(node))[:1500]}") from None
+        links = [f"{link['dev']} {link['state']}" for link in show(node, "link")]
+        raise Failure(f"{failure}: links {links}, {json.dumps(qps(node))[:1500]}") from None
 
 
 def home(cluster, count):
@@ -229,7 +230,7 @@ def home(cluster, count):
         ctl(client, "pair", "undrain", cluster.nics.default)
         return False
     must(client, "pair", "undrain", cluster.nics.default)
-    wait_for("all QPs are home", arrived, 60)
+    wait_for("all QPs are home", arrived, 150, .2)
 
 
 def wait_reason(node, reason, count=1):

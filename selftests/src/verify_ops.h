@@ -156,6 +156,7 @@ struct rig {
 	pthread_t sleeper;
 	atomic_bool sleep_over;
 	bool sabotaged;
+	uint64_t receives_posted;
 	uint64_t failures;
 	double clock;		/* seconds in which this side ran */
 	bool quiet;		/* said that all is done: tells nothing any more */

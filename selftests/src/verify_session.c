@@ -7,6 +7,8 @@
 
 #include "verify_ops.h"
 
+#define GRACE_SECONDS	1	/* for an error of a QP whose peer tells of its own */
+
 void tell(struct rig *rig, enum tell type, unsigned int index, uint64_t value)
 {
 	struct tell_message m = { type, index, value };
@@ -19,9 +21,14 @@ void tell(struct rig *rig, enum tell type, unsigned int index, uint64_t value)
 static void peer_failed(struct rig *rig, struct lane *lane, uint64_t posted)
 {
 	struct ibv_qp_attr attr = { .qp_state = IBV_QPS_ERR };
+	double end = now() + GRACE_SECONDS;
 
 	lane->peer_failed = true;
 	lane->peer_posted = posted;
+	/* its own error may be on its way */
+	while (!lane->failed && now() < end)
+		if (!queues_work(rig))
+			usleep(50);
 	if (lane->failed)
 		return;
 	lane_fail(rig, lane);
@@ -32,7 +39,7 @@ static void peer_failed(struct rig *rig, struct lane *lane, uint64_t posted)
 /* The peer is about to end with an error; ours, if there is one, tells why. */
 static void __attribute__((noreturn)) peer_ends(struct rig *rig)
 {
-	double end = now() + 1;
+	double end = now() + GRACE_SECONDS;
 
 	rig->quiet = true;
 	while (!rig->failures && now() < end)

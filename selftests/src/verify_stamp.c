@@ -45,7 +45,7 @@ void receive_post(struct rig *rig, struct lane *lane, uint64_t which)
 	wr.num_sge = cut_pieces(at, rig->side.opt.size,
 				rig->side.opt.sge < rig->side.opt.size ?
 				rig->side.opt.sge : 1, mr, false, sge);
-	if (sabotage(rig, "receive", lane, which))
+	if (sabotage(rig, "receive", lane, rig->receives_posted++))
 		sge[0].lkey ^= 0xff;
 	if (rig->srq) {
 		wr.wr_id = RECEIVE_BIT | which;

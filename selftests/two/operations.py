@@ -39,7 +39,7 @@ MIXES = {
     "SRQ, solicited events": ([*BIDIR, "--srq", "--events", "--solicited"], 2),
     "messages of 64 KiB": (
         ["--ops", "write_imm,send,read", "--mix", "--bidir", "--size",
-         "1-65536", "--iters", 60, "--depth", 8, "--guard"], 2),
+         "1-65536", "--iters", 60, "--depth", 8, "--guard", "--qp-timeout", 21], 2),
 }
 
 # ibv_start_poll of the rxe provider in rdma-core 44 returns entries that are not
@@ -126,6 +126,9 @@ def bad_receive(bed):
     """One of the receives has a key that is none: an error at both ends."""
     client, server = bed.nodes[:2]
     verify = Verify(client, server, *SPOILT_RECEIVE)
+    if shift.loaded(client):
+        for node in (client, server):
+            shift.protected(node, 1)
     verify.go()
     spoilt_receive(verify)
 
@@ -161,7 +164,9 @@ def register():
         add("operations", f"sabotage is found: {kind}",
             partial(sabotaged, kind, options, says), FULL, BARE)
     add("operations", "an error completion is reported", error, FULL, BARE)
-    add("operations", "a bad receive is reported at both ends", bad_receive, FULL, BARE)
+    for state, how in ((BARE, "no module"), (SHIFT, "module")):
+        add("operations", f"{how}: a bad receive is reported at both ends", bad_receive, FULL,
+            state)
     add("operations", "an allowed error: nothing else goes wrong", allowed_error,
         FULL, BARE)
 
