@@ -59,7 +59,7 @@ static void take(struct shift_srq *ssrq, u32 tag)
 	ssrq->npending++;
 }
 
-/* Into ssrq->wr_sge; returns how many. */
+/* Into ssrq->wr_sge; returns how many.  A bad key is for the message that meets it. */
 static u32 translate(struct shift_srq *ssrq, const struct shift_srq_recv *recv, u8 path)
 {
 	u32 i, index = recv->tag & SHIFT_TAG_INDEX;

@@ -30,7 +30,7 @@ void shift_pairing_key_message(struct shift_qp *sqp, struct shift_link *link,
 #define SHIFT_RESEND_MS	100	/* between copies of a message that may be lost */
 #define SHIFT_AGAIN_MS	500	/* to the next try while the port stays down */
 void shift_switch_kick(struct shift_qp *sqp, unsigned int bit);
-void shift_switch_soon(struct shift_qp *sqp, unsigned int bit);
+void shift_switch_soon(struct shift_qp *sqp, unsigned int bit);	/* sqp->lock */
 #define SHIFT_WATCH_MS	2000	/* for what was posted to make progress */
 void shift_switch_arm(struct shift_qp *sqp, unsigned int ms);
 void shift_switch_watch(struct shift_qp *sqp);
@@ -120,9 +120,9 @@ void shift_recv_doorbell(struct shift_qp *sqp);		/* any context but softirq */
 void shift_recv_done(struct shift_qp *sqp, const struct ib_wc *wc); /* ledger_lock */
 void shift_recv_deliver(struct shift_qp *sqp);		/* any but hard interrupts */
 void shift_recv_flush(struct shift_qp *sqp);		/* sqp->lock */
-void shift_recv_armed(struct shift_qp *sqp);
-void shift_recv_note(struct shift_qp *sqp, struct shift_recv *e);
-void shift_recv_shown(struct shift_qp *sqp, const struct shift_recv *e);
+void shift_recv_armed(struct shift_qp *sqp);		/* ledger_lock */
+void shift_recv_note(struct shift_qp *sqp, struct shift_recv *e);	/* ledger_lock */
+void shift_recv_shown(struct shift_qp *sqp, const struct shift_recv *e); /* ledger_lock */
 void shift_recv_imm_len(struct shift_qp *sqp, u32 len);
 
 /* move.c: changes of path that somebody wants */
@@ -154,7 +154,7 @@ bool shift_standby_is_open(const struct shift_qp *sqp);			/* ledger_lock */
 void shift_standby_hold(struct shift_qp *sqp, bool hold);
 u32 shift_standby_error(const struct shift_qp *sqp);	/* ib_wc_status, 0: none */
 u32 shift_standby_own_error(const struct shift_qp *sqp);	/* the same */
-u32 shift_standby_recv_error(const struct shift_qp *sqp);
+u32 shift_standby_recv_error(const struct shift_qp *sqp);	/* sqp->lock */
 bool shift_standby_busy(const struct shift_qp *sqp);
 bool shift_standby_watch(struct shift_qp *sqp);				/* sqp->lock */
 

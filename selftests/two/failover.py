@@ -22,9 +22,9 @@ def shape(size, qps):
 def start(bed, *options, qps=1, state="default", timeout=BULK_TIMEOUT, **more):
     """Connect shift_verify and wait until all of its QPs are protected.
 
-    A test in which retries are to run out on the QPs' own NIC asks for QP_TIMEOUT. On 6.1 a
-    cable may go while its link is being connected; after that RDMA CM of rxe 6.12 may never
-    receive again (Documentation/status.md).
+    A test in which retries are to run out on the QPs' own NIC asks for QP_TIMEOUT. Except on 6.1,
+    links are waited for, too: RDMA CM of rxe 6.12 may never receive again if the cable goes
+    while one is being connected (Documentation/status.md).
     """
     client, server = bed.nodes[:2]
     more = {"env": bed.nics.env, "device": bed.nics.default, **more}
