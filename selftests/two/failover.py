@@ -41,6 +41,13 @@ def pull(bed, side):
     bed.nodes[0 if side == "local" else 1].link(0, False)
 
 
+def fall_back(bed, side="local"):
+    """The cable is pulled under an idle QP."""
+    counters = shift.Counters(bed)
+    pull(bed, side)
+    wait_for("failover on both nodes", lambda: min(counters.delta("switches")) >= 1, 60)
+
+
 def on_backup(bed, qps):
     """Both nodes show all QPs on the backup."""
     for node in bed.nodes[:2]:

@@ -4,10 +4,11 @@
 from functools import partial
 
 import shift
+from ends import Ends
 from registry import FULL, MAIN, add
-from testbed import CONTROL_RAIL, PATCHED, check, wait_for
+from testbed import check, wait_for
 from traffic import QP_TIMEOUT
-from two.failover import dropped, pull, start, survives
+from two.failover import dropped, fall_back, start, survives
 from two.home import everywhere, home
 
 ALL = "write,write_imm,send,send_imm,send_inv,read,mw"
@@ -78,26 +79,11 @@ def lost_answers(bed):
     counters.still("failed", "illegal", "msg_bad")
 
 
-class Edge:
-    """window_edge on two nodes: what one end is told to do, and what it says."""
+class Edge(Ends):
+    """window_edge on two nodes."""
 
     def __init__(self, bed):
-        client, server = bed.nodes[:2]
-        self.server = server.start(["window_edge", "rxe0"], env=PATCHED)
-        self.server.wait_line("^listening$")
-        self.client = client.start(["window_edge", "rxe0", server.address(CONTROL_RAIL)],
-                                   env=PATCHED)
-        for end in (self.client, self.server):
-            end.wait_line("^connected$")
-
-    @staticmethod
-    def do(end, order, says="ok", timeout=60):
-        """One order, and the one line that answers it."""
-        seen = len(end.lines)
-        end.send(order)
-        end.wait_line("", timeout, start=seen)
-        got = end.lines[seen][1]
-        check(got == says, f"'{order}': '{got}', not '{says}'")
+        super().__init__(bed, "window_edge")
 
     def bind(self, window):
         """The server binds it, and the client knows its key."""
@@ -108,20 +94,6 @@ class Edge:
         """All of the window is written, and nothing beside it."""
         self.do(self.client, f"write {window} {byte:02x}")
         self.do(self.server, f"page {window}", f"page c1 {byte:02x} {byte:02x} c1")
-
-    def close(self):
-        """Nothing is left that a destroy verb would refuse."""
-        for end in (self.client, self.server):
-            end.send("end")
-            end.wait_line("^closed$", 60)
-            end.expect(0)
-
-
-def fall_back(bed, side="local"):
-    """The cable is pulled under an idle QP."""
-    counters = shift.Counters(bed)
-    pull(bed, side)
-    wait_for("failover on both nodes", lambda: min(counters.delta("switches")) >= 1, 60)
 
 
 def edge(bed):
