@@ -55,7 +55,7 @@ enum shift_event {
 /* Guards: what the caller knows when the event is handled. */
 #define SHIFT_G_HEALTHY		(1u << 0) /* no error CQE, not fenced since the last RUN */
 #define SHIFT_G_USABLE		(1u << 1) /* some other path may be asked for */
-#define SHIFT_G_JOINS		(1u << 2) /* epoch above mine, no ask of mine above it; mirrors ready */
+#define SHIFT_G_JOINS		(1u << 2) /* epoch above mine and my asks; mirrors ready */
 #define SHIFT_G_CURRENT		(1u << 3) /* message epoch is the one asked or joined last */
 #define SHIFT_G_PAPER		(1u << 4) /* policy paper: go on with unknown progress */
 #define SHIFT_G_IDLE		(1u << 5) /* no work that the peer's progress matters to */

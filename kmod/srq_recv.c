@@ -111,9 +111,9 @@ static void ingest(struct shift_srq *ssrq)
 		u32 tag = READ_ONCE(table(ssrq)->order[ssrq->seen & mask]);
 		u32 index = tag & SHIFT_TAG_INDEX;
 
-		/* an entry is filled in before it has its tag */
 		if (tag >> SHIFT_TAG_GENERATION && index < ssrq->entries &&
 		    tag != ssrq->known[index] &&
+		    /* an entry is filled in before it has its tag */
 		    tag == smp_load_acquire(&entry(ssrq, tag)->tag))
 			take(ssrq, tag);
 	}
@@ -350,7 +350,7 @@ static int push_wc(struct shift_qp *sqp, const struct shift_srq_recv *recv)
 		.port_num = 1,
 	};
 
-	return shift_cq_push(sqp->rcq, &wc);
+	return shift_cq_push(sqp->rcq, &wc, NULL);
 }
 
 /**
