@@ -53,7 +53,7 @@ static void push_kept_error(struct shift_qp *sqp, u32 status)
 
 	if (!sqp->path && test_bit(SHIFT_QP_ERRORED, &sqp->flags) && sqp->registered &&
 	    !shift_ledger_count(&sqp->ledger))
-		shift_cq_push(sqp->scq, &wc);
+		shift_cq_push(sqp->scq, &wc, NULL);
 }
 
 /*
@@ -135,6 +135,27 @@ static bool receives(struct shift_qp *sqp)
 	return yes;
 }
 
+/* What was kept back of its own NIC's; one of a QP of ours was nobody's completion yet. */
+static u32 kept_status(const struct shift_qp *sqp)
+{
+	return !sqp->path && test_bit(SHIFT_QP_ERRORED, &sqp->flags) ? sqp->error_status : 0;
+}
+
+/**
+ * shift_switch_take_over - the application ends a QP whose errors are kept back
+ * @sqp: the QP, locked, on its own NIC.
+ *
+ * The driver has shown them: they are ours to show, once the ledger has what was posted.
+ * If that cannot be told, what is left in the driver's rings is all that it gets.
+ */
+void shift_switch_take_over(struct shift_qp *sqp)
+{
+	bool errored;
+
+	if (test_bit(SHIFT_QP_ERRORED, &sqp->flags) && sqp->registered)
+		shift_fence(sqp, &errored);
+}
+
 /* The application's own error or teardown: it sees what it would have seen. */
 void shift_switch_app(struct shift_qp *sqp)
 {
@@ -147,7 +168,7 @@ void shift_switch_app(struct shift_qp *sqp)
 		shift_standby_fence(sqp);
 		shift_standby_stop(sqp);
 		shift_srq_ended(sqp);
-		sqp->fail_status = IB_WC_WR_FLUSH_ERR;
+		sqp->fail_status = kept_status(sqp) ?: IB_WC_WR_FLUSH_ERR;
 		shift_replay_flush(sqp);
 	} else {
 		if (sqp->ssrq && !receives(sqp))

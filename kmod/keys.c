@@ -48,7 +48,7 @@ static void answer_key(struct shift_qp *sqp, struct shift_link *link,
 {
 	struct shift_msg r = {
 		.type = SHIFT_MSG_RESOLVED,
-		.src_cookie = sqp->cookie,
+		.src_cookie = READ_ONCE(sqp->cookie),
 		.dst_cookie = m->src_cookie,
 		.key = { .rkey = m->key.rkey, .status = ENOENT },
 	};

@@ -260,7 +260,7 @@ static void refuse_pair(struct shift_qp *sqp, struct shift_link *link,
 {
 	struct shift_msg r = {
 		.type = SHIFT_MSG_PAIR,
-		.src_cookie = sqp->cookie,
+		.src_cookie = READ_ONCE(sqp->cookie),
 		.dst_cookie = m->src_cookie,
 	};
 

@@ -128,6 +128,22 @@ int shift_qp_new_cookie(struct shift_qp *sqp)
 	return 0;
 }
 
+/**
+ * shift_qp_renew_cookie - the QP was reset: messages to what it was are for nobody
+ * @sqp: the QP, locked, without a peer.
+ */
+void shift_qp_renew_cookie(struct shift_qp *sqp)
+{
+	u64 life = (u64)get_random_u32() << 32;
+
+	lockdep_assert_held(&sqp->lock);
+	xa_lock(&shift_cookies);
+	if (sqp->cookie >> 32 == life >> 32)
+		life += 1ull << 32;
+	WRITE_ONCE(sqp->cookie, life | (u32)sqp->cookie);
+	xa_unlock(&shift_cookies);
+}
+
 int shift_qp_init(void)
 {
 	return 0;

@@ -243,9 +243,12 @@ static int push_wc(struct shift_qp *sqp, u64 seq)
 		.qp_num = sqp->qpn,
 		.port_num = 1,
 	};
+	struct shift_cq_slot slot = {
+		.sqp = sqp, .seq = seq, .free = sqp->provider->recvs_completed,
+	};
 
 	wc.wr_id = sqp->provider->recv_wr_id(sqp, seq);
-	return shift_cq_push(sqp->rcq, &wc);
+	return shift_cq_push(sqp->rcq, &wc, &slot);
 }
 
 static bool may_show(const struct shift_qp *sqp)
@@ -272,9 +275,6 @@ void shift_recv_deliver(struct shift_qp *sqp)
 	if (sqp->ssrq && may_show(sqp) && shift_srq_deliver(sqp, false))
 		shift_switch_arm(sqp, RETRY_MS);
 	while (r->tail < r->done && may_show(sqp)) {
-		/* the slot is free before its completion is seen */
-		if (sqp->registered)
-			sqp->provider->recvs_completed(sqp, r->tail + 1);
 		err = push_wc(sqp, r->tail);
 		if (err == -ENOSPC) {
 			shift_switch_arm(sqp, RETRY_MS);

@@ -48,13 +48,16 @@ static int push_wc(struct shift_qp *sqp, u64 seq, u32 status)
 		.status = status,
 		.qp_num = sqp->qpn,
 	};
+	struct shift_cq_slot slot = {
+		.sqp = sqp, .seq = seq, .free = sqp->provider->completed,
+	};
 	struct shift_wr wr;
 
 	if (!sqp->provider->decode(sqp, seq, &wr)) {
 		wc.opcode = wc_opcode(wr.opcode);
 		wc.byte_len = wr.length;
 	}
-	return shift_cq_push(sqp->scq, &wc);
+	return shift_cq_push(sqp->scq, &wc, &slot);
 }
 
 /**
@@ -75,9 +78,6 @@ void shift_replay_deliver(struct shift_qp *sqp)
 	       shift_ledger_at(l, l->tail)->state == SHIFT_ENTRY_EXECUTED) {
 		struct shift_entry *e = shift_ledger_at(l, l->tail);
 
-		/* its place is free before its completion is seen */
-		if (sqp->registered)
-			sqp->provider->completed(sqp, l->tail + 1);
 		if (!(e->flags & (SHIFT_ENTRY_SILENT | SHIFT_ENTRY_SEEN)) || e->status) {
 			err = push_wc(sqp, l->tail, e->status);
 			if (err == -ENOSPC) {
@@ -88,6 +88,8 @@ void shift_replay_deliver(struct shift_qp *sqp)
 				sqp->first_done = true;
 				first = true;
 			}
+		} else if (sqp->registered) {
+			sqp->provider->completed(sqp, l->tail + 1);
 		}
 		shift_ledger_pop(l, &seq);
 	}

@@ -314,6 +314,7 @@ struct shift_qp {
 	bool first_done;		/* first completion on the new path was seen */
 	enum shift_cause cause;
 	u64 deadline_ns;		/* ktime: when the state at hand gives up */
+	u64 reacked_ns;			/* ktime: when the peer was answered once more */
 	unsigned long key_asked;	/* jiffies of the last RESOLVE */
 	u32 switches;
 	struct shift_qp_times times;
@@ -350,6 +351,7 @@ struct shift_qp {
 	struct shift_standby *spare[SHIFT_PATHS];
 	u32 qpn_here;			/* of ours, in the switch that was joined last */
 	struct list_head retired;
+	unsigned int nretired;
 	struct xarray rkeys;		/* default rkey -> the path's, of the peer */
 	bool windows;			/* both ends know what becomes of memory windows */
 	struct shift_notes *notes;	/* NULL: we do not */
@@ -445,7 +447,20 @@ void shift_mr_device_gone(struct shift_dev *sdev, bool backup_only);
 extern const struct ib_device_ops shift_cq_ops;
 void shift_cq_get(struct shift_cq *scq);
 void shift_cq_put(struct shift_cq *scq);
-int shift_cq_push(struct shift_cq *scq, const struct shift_abi_wc *wc);
+/**
+ * struct shift_cq_slot - the slot of a user's ring that a completion is of
+ * @sqp: its QP; ledger_lock.
+ * @seq: its number.
+ * @free: completed() or recvs_completed() of the provider; takes the number behind it.
+ */
+struct shift_cq_slot {
+	struct shift_qp *sqp;
+	u64 seq;
+	void (*free)(struct shift_qp *sqp, u64 seq);
+};
+
+int shift_cq_push(struct shift_cq *scq, const struct shift_abi_wc *wc,
+		  const struct shift_cq_slot *slot);
 bool shift_cq_registered(struct shift_cq *scq);
 void shift_cq_device_gone(struct shift_dev *sdev);
 
@@ -466,6 +481,7 @@ void shift_qp_put(struct shift_qp *sqp);
 struct shift_qp *shift_qp_find_cookie(u64 cookie);		/* kref taken */
 struct shift_qp *shift_qp_find_qpn(struct shift_dev *sdev, u32 qpn); /* kref taken */
 int shift_qp_new_cookie(struct shift_qp *sqp);
+void shift_qp_renew_cookie(struct shift_qp *sqp);
 struct shift_qp *shift_qp_next(unsigned long *index);		/* kref taken */
 int shift_qp_init(void);
 void shift_qp_uninit(void);

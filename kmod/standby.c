@@ -13,38 +13,16 @@
  */
 #define pr_fmt(fmt) KBUILD_MODNAME ": " fmt
 
-#include <linux/hash.h>
+#include <linux/interrupt.h>
 #include <linux/irq_poll.h>
-#include <linux/log2.h>
 #include <linux/slab.h>
-#include <rdma/ib_cache.h>
-#include <rdma/rdma_cm.h>
 #include "mw.h"
 #include "provider.h"
 #include "srq.h"
 #include "standby.h"
 
-#define INIT_MASK	(IB_QP_STATE | IB_QP_PKEY_INDEX | IB_QP_PORT | IB_QP_ACCESS_FLAGS)
-#define RTR_MASK	(IB_QP_STATE | IB_QP_AV | IB_QP_PATH_MTU | IB_QP_DEST_QPN | \
-			 IB_QP_RQ_PSN | IB_QP_MAX_DEST_RD_ATOMIC | IB_QP_MIN_RNR_TIMER)
-#define RTS_MASK	(IB_QP_STATE | IB_QP_TIMEOUT | IB_QP_RETRY_CNT | IB_QP_RNR_RETRY | \
-			 IB_QP_SQ_PSN | IB_QP_MAX_QP_RD_ATOMIC)
 #define ANSWER_US		10000	/* for the NAK of a bad receive; scaled */
-#define SHIFT_ACK_SLOWEST	20	/* 4.3 s */
-
-/**
- * shift_start_psn - first PSN of a sender on a path armed for @epoch
- * @cookie: the sender's.
- * @epoch: the switch.
- *
- * Both sides can tell it, so that a responder is ready before it says so; each
- * epoch is 2^16 further on, so that packets of an older one look like
- * duplicates.
- */
-u32 shift_start_psn(u64 cookie, u32 epoch)
-{
-	return shift_psn_add(hash_64(cookie, 24), (epoch & 0xff) << 16);
-}
+#define RETIRED_MAX		4	/* of one QP's */
 
 /* The QP that the peer's is to be connected to on @path; 0: there is none. */
 u32 shift_standby_qpn(const struct shift_qp *sqp, u8 path)
@@ -130,41 +108,6 @@ static struct ib_pd *path_pd(struct shift_qp *sqp, u8 path)
 }
 
 /**
- * shift_standby_prepare - have a spare QP on a path
- * @sqp: the QP, locked.
- * @path: SHIFT_PATH_BACKUP or SHIFT_PATH_HOME.
- *
- * Context: process context; may sleep on the device.
- * Return: 0, also if it is there already; -ENODEV, -ENOMEM.
- */
-int shift_standby_prepare(struct shift_qp *sqp, u8 path)
-{
-	struct shift_standby *b;
-	struct ib_pd *pd;
-
-	lockdep_assert_held(&sqp->lock);
-	if (!path || path >= SHIFT_PATHS)
-		return -ENODEV;
-	b = sqp->spare[path];
-	if (b && shift_srq_pool_fits(sqp, path, b->pool))
-		return 0;
-	if (b) {
-		/* of an earlier stay of its SRQ's there */
-		list_add_tail(&b->list, &sqp->retired);
-		sqp->spare[path] = NULL;
-	}
-	down_read(&sqp->sdev->mirror_sem);
-	pd = path_pd(sqp, path);
-	if (pd)
-		sqp->spare[path] = standby_make(sqp, path, pd);
-	up_read(&sqp->sdev->mirror_sem);
-	if (!sqp->spare[path])
-		return pd ? -ENOMEM : -ENODEV;
-	sqp->spare[path]->path = path;
-	return 0;
-}
-
-/**
  * shift_qp_quiet - RESET a QP of our own that is to be destroyed
  * @qp: not posted to any more.
  *
@@ -204,6 +147,52 @@ static void free_retired(struct shift_qp *sqp)
 		list_del(&b->list);
 		standby_free(b);
 	}
+	sqp->nretired = 0;
+}
+
+/* Nothing finds it any more; sqp->lock. */
+static void retired(struct shift_qp *sqp, struct shift_standby *b)
+{
+	list_add_tail(&b->list, &sqp->retired);
+	sqp->nretired++;
+}
+
+/**
+ * shift_standby_prepare - have a spare QP on a path
+ * @sqp: the QP, locked.
+ * @path: SHIFT_PATH_BACKUP or SHIFT_PATH_HOME.
+ *
+ * Context: process context; may sleep on the device.
+ * Return: 0, also if it is there already; -ENODEV, -ENOMEM.
+ */
+int shift_standby_prepare(struct shift_qp *sqp, u8 path)
+{
+	struct shift_standby *b;
+	struct ib_pd *pd;
+
+	lockdep_assert_held(&sqp->lock);
+	if (!path || path >= SHIFT_PATHS)
+		return -ENODEV;
+	b = sqp->spare[path];
+	if (b && shift_srq_pool_fits(sqp, path, b->pool))
+		return 0;
+	if (b) {
+		/* of an earlier stay of its SRQ's there */
+		retired(sqp, b);
+		sqp->spare[path] = NULL;
+	}
+	/* switches that never come to RUN, where shift_standby_tidy() does it */
+	if (sqp->nretired >= RETIRED_MAX)
+		free_retired(sqp);
+	down_read(&sqp->sdev->mirror_sem);
+	pd = path_pd(sqp, path);
+	if (pd)
+		sqp->spare[path] = standby_make(sqp, path, pd);
+	up_read(&sqp->sdev->mirror_sem);
+	if (!sqp->spare[path])
+		return pd ? -ENOMEM : -ENODEV;
+	sqp->spare[path]->path = path;
+	return 0;
 }
 
 /**
@@ -220,7 +209,7 @@ void shift_standby_tidy(struct shift_qp *sqp)
 					   SHIFT_PATH_HOME : SHIFT_PATH_BACKUP);
 }
 
-/* The active one makes room; it was stopped.  Nothing finds it any more. */
+/* The active one makes room; it was stopped. */
 static void retire(struct shift_qp *sqp, struct shift_standby *next)
 {
 	struct shift_standby *b = sqp->active;
@@ -229,7 +218,7 @@ static void retire(struct shift_qp *sqp, struct shift_standby *next)
 	sqp->active = next;
 	spin_unlock_bh(&sqp->ledger_lock);
 	if (b)
-		list_add_tail(&b->list, &sqp->retired);
+		retired(sqp, b);
 }
 
 /* What the active one does not need of a path; process context, sqp->lock. */
@@ -401,65 +390,6 @@ bool shift_standby_ready(struct shift_qp *sqp)
 	return shift_srq_ready(sqp, b ? b->pool : NULL);
 }
 
-/* The device of a standby, and both ends' addresses on its path. */
-static int to_rtr(struct shift_qp *sqp, struct shift_standby *b, u32 qpn, u32 epoch,
-		  struct ib_qp_attr *attr)
-{
-	bool home = b->path == SHIFT_PATH_HOME;
-	union ib_gid remote = home ? sqp->dgid : sqp->backup_dgid;
-	struct ib_device *ibdev = b->qp->device;
-	const struct ib_gid_attr *gid;
-	int err;
-
-	/* by value: indices change when a port goes down and up */
-	gid = rdma_find_gid(ibdev, home ? &sqp->sgid : &sqp->backup_sgid,
-			    IB_GID_TYPE_ROCE_UDP_ENCAP, NULL);
-	if (IS_ERR(gid))
-		return PTR_ERR(gid);
-	memset(attr, 0, sizeof(*attr));
-	attr->qp_state = IB_QPS_RTR;
-	attr->path_mtu = sqp->app.path_mtu;
-	attr->dest_qp_num = qpn;
-	attr->rq_psn = shift_start_psn(sqp->peer_cookie, epoch);
-	attr->max_dest_rd_atomic = sqp->app.max_dest_rd_atomic;
-	attr->min_rnr_timer = sqp->app.min_rnr_timer;
-	attr->ah_attr.type = rdma_ah_find_type(ibdev, 1);
-	rdma_ah_set_port_num(&attr->ah_attr, 1);
-	rdma_ah_set_sl(&attr->ah_attr, sqp->app.ah_attr.sl);
-	rdma_move_grh_sgid_attr(&attr->ah_attr, &remote, 0,
-				max_t(u8, sqp->app.ah_attr.grh.hop_limit, 64),
-				sqp->app.ah_attr.grh.traffic_class, gid);
-	err = ib_modify_qp(b->qp, attr, RTR_MASK);
-	rdma_destroy_ah_attr(&attr->ah_attr);
-	return err;
-}
-
-/*
- * How long the NIC waits for an ACK (4.096 us << n, 0: for ever): as on the application's QP.  A
- * machine so slow that deadlines are multiplied has late ACKs, too, and rxe does not survive
- * retries of what was not lost; up to 4 s are waited there.
- */
-static u8 ack_timeout(const struct shift_qp *sqp)
-{
-	u8 slow = order_base_2(max(READ_ONCE(shift_deadline_scale), 1u));
-	u8 timeout = sqp->app.timeout;
-
-	return timeout ? max_t(u8, timeout, min_t(u8, timeout + slow, SHIFT_ACK_SLOWEST)) : 0;
-}
-
-static int to_rts(struct shift_qp *sqp, struct shift_standby *b, u32 epoch,
-		  struct ib_qp_attr *attr)
-{
-	memset(attr, 0, sizeof(*attr));
-	attr->qp_state = IB_QPS_RTS;
-	attr->timeout = ack_timeout(sqp);
-	attr->retry_cnt = sqp->app.retry_cnt;
-	attr->rnr_retry = 7;	/* without end: the peer's receives are being moved too */
-	attr->sq_psn = shift_start_psn(sqp->cookie, epoch);
-	attr->max_rd_atomic = sqp->app.max_rd_atomic;
-	return ib_modify_qp(b->qp, attr, RTS_MASK);
-}
-
 /**
  * shift_standby_arm - connect the spare QP of a path to the peer's for @epoch
  * @sqp: the QP, locked; the active one was stopped.
@@ -472,30 +402,18 @@ static int to_rts(struct shift_qp *sqp, struct shift_standby *b, u32 epoch,
 int shift_standby_arm(struct shift_qp *sqp, u8 path, u32 epoch, u32 qpn)
 {
 	struct shift_standby *b;
-	struct ib_qp_attr *attr;
 	int err;
 
 	err = shift_standby_prepare(sqp, path);
 	if (err)
 		return err;
-	attr = kzalloc(sizeof(*attr), GFP_NOIO);
-	if (!attr)
-		return -ENOMEM;
 	b = sqp->spare[path];
 	sqp->spare[path] = NULL;
-	attr->qp_state = IB_QPS_INIT;
-	attr->port_num = 1;
-	attr->qp_access_flags = sqp->app.qp_access_flags;
-	err = ib_modify_qp(b->qp, attr, INIT_MASK);
-	if (!err)
-		err = to_rtr(sqp, b, qpn, epoch, attr);
-	if (!err)
-		err = to_rts(sqp, b, epoch, attr);
-	kfree(attr);
+	err = shift_standby_connect(b, epoch, qpn);
 	if (err) {
 		pr_warn_ratelimited("%s qp %u: cannot be connected on path %u (%d)\n",
 				    sqp->sdev->name, sqp->qpn, path, err);
-		list_add_tail(&b->list, &sqp->retired);
+		retired(sqp, b);
 		retire(sqp, NULL);
 		return err;
 	}

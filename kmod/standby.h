@@ -22,7 +22,8 @@
  * @inflight: WRs that are; ledger_lock.
  * @next_done: ledger sequence of the next completion; ledger_lock.
  * @armed: its completions count; ledger_lock.
- * @live: at RTS: receives may be posted; ledger_lock.
+ * @live: receives may be posted; ledger_lock.
+ * @sends: at RTS; ledger_lock.
  * @open: work may be posted: both sides are ready; ledger_lock.
  * @held: but not now, a move waits for what is under way; ledger_lock.
  * @recv_failed: a receive got an error of its own: the application's.
@@ -47,7 +48,7 @@ struct shift_standby {
 	u32 depth, recv_depth;
 	u32 inflight;
 	u64 next_done;
-	bool armed, live, open, held, recv_failed;
+	bool armed, live, sends, open, held, recv_failed;
 	u32 error;
 	u64 watched, since;
 	u32 rung;
@@ -57,6 +58,9 @@ struct shift_standby {
 	struct shift_wr wr;
 	struct ib_sge sge[SHIFT_WR_MAX_SGE];
 };
+
+/* standby_connect.c: sqp->lock */
+int shift_standby_connect(struct shift_standby *b, u32 epoch, u32 qpn);
 
 /* standby_post.c: handlers of completions; softirq, or the fence */
 void shift_standby_done(struct ib_cq *cq, struct ib_wc *wc);

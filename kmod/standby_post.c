@@ -324,7 +324,7 @@ int shift_standby_post(struct shift_qp *sqp, u64 seq, u32 *rkey)
 	int err;
 
 	lockdep_assert_held(&sqp->ledger_lock);
-	if (!b || !b->open || b->held || b->error || b->inflight >= b->depth)
+	if (!b || !b->open || !b->sends || b->held || b->error || b->inflight >= b->depth)
 		return -EAGAIN;
 	err = sqp->provider->decode(sqp, seq, &b->wr);
 	if (err)

@@ -282,6 +282,21 @@ void shift_switch_resend(struct shift_qp *sqp)
 	shift_switch_ready(sqp);
 }
 
+/*
+ * It asked again, what we answered may be lost.  Or was not: two in SYNC that wait for the
+ * receives of an SRQ would answer each other as fast as the link is.
+ */
+static void act_reack(struct shift_qp *sqp)
+{
+	u64 now = ktime_get_ns();
+
+	if (sqp->state == SHIFT_ST_SYNC &&
+	    now - sqp->reacked_ns < SHIFT_RESEND_MS * NSEC_PER_MSEC / 2)
+		return;
+	sqp->reacked_ns = now;
+	shift_switch_resend(sqp);
+}
+
 static void start_deadline(struct shift_qp *sqp, enum shift_state state)
 {
 	unsigned int ms = shift_fsm_deadline_ms(state);
@@ -461,7 +476,7 @@ static enum shift_event act(struct shift_qp *sqp, const struct shift_rule *rule,
 		shift_switch_nack(sqp, m);
 		break;
 	case SHIFT_ACT_REACK:
-		shift_switch_resend(sqp);
+		act_reack(sqp);
 		break;
 	case SHIFT_ACT_JOIN:
 		return act_join(sqp, m);

@@ -59,6 +59,7 @@ bool shift_switch_healthy(struct shift_qp *sqp);
 void shift_switch_call_off(struct shift_qp *sqp);
 void shift_switch_fail(struct shift_qp *sqp, u32 status);
 void shift_switch_app(struct shift_qp *sqp);
+void shift_switch_take_over(struct shift_qp *sqp);
 void shift_switch_unprotect(struct shift_qp *sqp, enum shift_reason reason);
 void shift_switch_backup_gone(struct shift_qp *sqp);
 void shift_switch_peer_gone(struct shift_qp *sqp);
@@ -145,7 +146,10 @@ void shift_standby_tidy(struct shift_qp *sqp);
 void shift_standby_drop(struct shift_qp *sqp, u8 path);
 void shift_standby_destroy(struct shift_qp *sqp);
 void shift_qp_quiet(struct ib_qp *qp);			/* no lock needed */
-u32 shift_start_psn(u64 cookie, u32 epoch);
+
+/* standby_connect.c; sqp->lock */
+u32 shift_start_psn(u64 cookie, u32 epoch);		/* no lock needed */
+int shift_standby_modify(struct shift_qp *sqp, int mask);
 
 /* standby_post.c: work for the active one */
 int shift_standby_post(struct shift_qp *sqp, u64 seq, u32 *rkey);	/* ledger_lock */

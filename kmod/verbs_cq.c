@@ -178,34 +178,43 @@ static int wrap_req_notify_cq(struct ib_cq *cq, enum ib_cq_notify_flags flags)
 	return ret;
 }
 
+/* -ENOSPC: full, or being resized. */
+static int cq_room(const struct shift_cq *scq)
+{
+	if (!scq->cq || !scq->side)
+		return -ENODEV;
+	if (!scq->registered)
+		return -ENOSPC;
+	/* the user's: only its distance matters; acquire: the slot was read */
+	if (scq->side_producer - smp_load_acquire(&scq->side->consumer) >= scq->side_entries)
+		return -ENOSPC;
+	return 0;
+}
+
 /**
  * shift_cq_push - hand one completion to the application
  * @scq: the CQ.
  * @wc: the completion.
+ * @slot: whose slot of a ring is free by it; NULL: there is none.
+ *
+ * That is free once the completion is sure to be seen, and before it may have been.
  *
  * Context: process or softirq context.
  * Return: 0, -ENOSPC (full, or being resized: try again), -ENODEV (the CQ is gone).
  */
-int shift_cq_push(struct shift_cq *scq, const struct shift_abi_wc *wc)
+int shift_cq_push(struct shift_cq *scq, const struct shift_abi_wc *wc,
+		  const struct shift_cq_slot *slot)
 {
 	struct shift_abi_side *side;
-	int err = 0;
+	int err;
 
 	spin_lock_bh(&scq->lock);
 	side = scq->side;
-	if (!scq->cq || !side) {
-		err = -ENODEV;
+	err = cq_room(scq);
+	if (err)
 		goto out;
-	}
-	if (!scq->registered) {
-		err = -ENOSPC;	/* being resized */
-		goto out;
-	}
-	/* the user's: only its distance matters; acquire: the slot was read */
-	if (scq->side_producer - smp_load_acquire(&side->consumer) >= scq->side_entries) {
-		err = -ENOSPC;
-		goto out;
-	}
+	if (slot && slot->sqp->registered)
+		slot->free(slot->sqp, slot->seq + 1);
 	side->wc[scq->side_producer & (scq->side_entries - 1)] = *wc;
 	scq->side_producer++;
 	/* the entry before the index that shows it: the provider load-acquires it */

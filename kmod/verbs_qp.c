@@ -145,7 +145,10 @@ static bool qp_detach(struct shift_qp *sqp)
 	mutex_unlock(&sdev->list_lock);
 	xa_cmpxchg(&sdev->qpn, sqp->qpn, sqp, NULL, 0);
 
+	/* whoever holds it has queued what he will */
+	spin_lock_bh(&sqp->inbox_lock);
 	set_bit(SHIFT_QP_DEAD, &sqp->flags);
+	spin_unlock_bh(&sqp->inbox_lock);
 	mutex_lock(&sqp->lock);
 	if (sqp->state != SHIFT_ST_OFF)
 		shift_switch_event(sqp, SHIFT_EV_APP_ERROR, NULL);
@@ -249,9 +252,13 @@ static void qp_note_modify(struct shift_qp *sqp, const struct ib_qp_attr *attr, 
 static int qp_modify_away(struct shift_qp *sqp, struct ib_qp_attr *attr, int mask,
 			  struct ib_udata *udata)
 {
-	if (!(mask & IB_QP_STATE))
-		return 0;
-	switch (attr->qp_state) {
+	enum ib_qp_state was = sqp->state == SHIFT_ST_FAIL ? IB_QPS_ERR : sqp->app_state;
+	enum ib_qp_state next = mask & IB_QP_STATE ? attr->qp_state : was;
+	int err;
+
+	if (!ib_modify_qp_is_ok(was, next, IB_QPT_RC, mask))
+		return -EINVAL;
+	switch (next) {
 	case IB_QPS_ERR:
 		shift_switch_event(sqp, SHIFT_EV_APP_ERROR, NULL);
 		sqp->app_state = IB_QPS_ERR;
@@ -259,6 +266,7 @@ static int qp_modify_away(struct shift_qp *sqp, struct ib_qp_attr *attr, int mas
 	case IB_QPS_RESET:
 		shift_switch_event(sqp, SHIFT_EV_APP_ERROR, NULL);
 		shift_switch_unprotect(sqp, SHIFT_REASON_APP_ERROR);
+		shift_qp_renew_cookie(sqp);
 		sqp->app_state = IB_QPS_RESET;
 		sqp->path = 0;
 		clear_bit(SHIFT_QP_FENCED, &sqp->flags);
@@ -274,11 +282,13 @@ static int qp_modify_away(struct shift_qp *sqp, struct ib_qp_attr *attr, int mas
 		shift_notes_restart(sqp);
 		return sqp->sdev->saved.modify_qp(sqp->qp, attr, mask, udata);
 	case IB_QPS_RTS:
-		/* from RTR, or new attributes: the backup is at RTS since it was armed */
-		if (sqp->state == SHIFT_ST_FAIL)
-			return -EINVAL;
+		/* from RTR, or new attributes */
 		qp_note_modify(sqp, attr, mask);
-		return 0;
+		err = shift_standby_modify(sqp, mask);
+		if (err)
+			sqp->app_state = was;
+		shift_switch_kick(sqp, SHIFT_QP_KICK);
+		return err;
 	default:
 		return -EINVAL;
 	}
@@ -304,8 +314,14 @@ static int wrap_modify_qp(struct ib_qp *qp, struct ib_qp_attr *attr, int mask,
 		goto unlock;
 	}
 	if ((mask & IB_QP_STATE) && sqp->state != SHIFT_ST_OFF &&
-	    attr->qp_state != IB_QPS_RTS)
+	    attr->qp_state != IB_QPS_RTS) {
+		shift_switch_take_over(sqp);
+		if (shift_qp_is_away(sqp)) {
+			err = qp_modify_away(sqp, attr, mask, udata);
+			goto unlock;
+		}
 		shift_switch_event(sqp, SHIFT_EV_APP_ERROR, NULL);
+	}
 	if ((mask & IB_QP_STATE) && attr->qp_state == IB_QPS_RTS &&
 	    sqp->app_state != IB_QPS_RTS && sqp->registered)
 		sqp->provider->starts(sqp);
@@ -323,6 +339,7 @@ static int wrap_modify_qp(struct ib_qp *qp, struct ib_qp_attr *attr, int mask,
 		if (mask & IB_QP_STATE && attr->qp_state == IB_QPS_RESET) {
 			shift_notes_restart(sqp);
 			shift_switch_unprotect(sqp, SHIFT_REASON_NOT_RTS);
+			shift_qp_renew_cookie(sqp);
 		}
 	}
 unlock:

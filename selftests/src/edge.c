@@ -81,7 +81,7 @@ int find_gid(struct ibv_context *context, union ibv_gid *gid)
 	return -1;
 }
 
-void connect_qp(struct ibv_qp *qp, int gid_index, const struct end *peer)
+void connect_rtr(struct ibv_qp *qp, int gid_index, const struct end *peer)
 {
 	struct ibv_qp_attr attr = {
 		.qp_state = IBV_QPS_INIT, .port_num = 1,
@@ -104,11 +104,22 @@ void connect_qp(struct ibv_qp *qp, int gid_index, const struct end *peer)
 			  IBV_QP_DEST_QPN | IBV_QP_RQ_PSN | IBV_QP_MAX_DEST_RD_ATOMIC |
 			  IBV_QP_MIN_RNR_TIMER))
 		die("RTR");
-	attr = (struct ibv_qp_attr) {
-		.qp_state = IBV_QPS_RTS, .timeout = 18, .retry_cnt = 3, .rnr_retry = 7,
+}
+
+void connect_rts(struct ibv_qp *qp, int timeout)
+{
+	struct ibv_qp_attr attr = {
+		.qp_state = IBV_QPS_RTS, .timeout = timeout, .retry_cnt = 3, .rnr_retry = 7,
 		.max_rd_atomic = 1,
 	};
+
 	if (ibv_modify_qp(qp, &attr, IBV_QP_STATE | IBV_QP_TIMEOUT | IBV_QP_RETRY_CNT |
 			  IBV_QP_RNR_RETRY | IBV_QP_SQ_PSN | IBV_QP_MAX_QP_RD_ATOMIC))
 		die("RTS");
+}
+
+void connect_qp(struct ibv_qp *qp, int gid_index, const struct end *peer)
+{
+	connect_rtr(qp, gid_index, peer);
+	connect_rts(qp, 18);
 }

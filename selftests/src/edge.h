@@ -18,6 +18,8 @@ struct ibv_context *open_device(const char *name);
 int meet(const char *server, int port);	/* a TCP connection; no server: be one */
 void exchange(int fd, const void *mine, void *theirs, size_t len);
 int find_gid(struct ibv_context *context, union ibv_gid *gid);
+void connect_rtr(struct ibv_qp *qp, int gid_index, const struct end *peer);
+void connect_rts(struct ibv_qp *qp, int timeout);
 void connect_qp(struct ibv_qp *qp, int gid_index, const struct end *peer);
 
 #endif /* EDGE_H */
