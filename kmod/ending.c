@@ -17,6 +17,8 @@ void shift_switch_call_off(struct shift_qp *sqp)
 	memset(&sqp->times, 0, sizeof(sqp->times));
 	shift_stat_inc(SHIFT_STAT_ABANDONED);
 	shift_notify_qp(sqp, SHIFT_QP_EV_ABANDONED, ktime_get_real_ns());
+	if (sqp->moves_left || (!sqp->path && READ_ONCE(sqp->sdev->port_down)))
+		shift_switch_arm(sqp, SHIFT_AGAIN_MS);
 	if (sqp->path) {
 		/* it goes on there: what was posted meanwhile lies in the ring */
 		shift_standby_hold(sqp, false);
@@ -24,8 +26,6 @@ void shift_switch_call_off(struct shift_qp *sqp)
 		shift_switch_watch(sqp);
 		return;
 	}
-	if (READ_ONCE(sqp->sdev->port_down))
-		shift_switch_arm(sqp, SHIFT_AGAIN_MS);
 	shift_fence_open(sqp);
 	if (!test_and_clear_bit(SHIFT_QP_GATED, &sqp->flags))
 		return;

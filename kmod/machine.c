@@ -220,6 +220,7 @@ static void handle_deadline(struct shift_qp *sqp)
 				watch(sqp);
 			if (port_lost(sqp))
 				handle_fault(sqp);
+			shift_move_run(sqp);
 			break;
 		}
 		fallthrough;

@@ -10,6 +10,7 @@
 #include "provider.h"
 
 #define SETTLE_US	50000	/* for work under way to finish, scaled */
+#define MOVE_TRIES	20	/* SHIFT_AGAIN_MS apart */
 
 static bool default_still(struct shift_qp *sqp, struct ib_qp_attr *attr)
 {
@@ -77,19 +78,40 @@ static bool target_works(const struct shift_qp *sqp)
 }
 
 /**
+ * shift_move_want - somebody wants the QP elsewhere
+ * @sqp: the QP, locked.
+ * @to: SHIFT_PATH_DEFAULT (its own device) or SHIFT_PATH_BACKUP.
+ */
+void shift_move_want(struct shift_qp *sqp, u8 to)
+{
+	sqp->move_to = to;
+	sqp->moves_left = MOVE_TRIES;
+	shift_switch_kick(sqp, SHIFT_QP_MOVE);
+}
+
+/**
  * shift_move_run - the QP is wanted on sqp->move_to
  * @sqp: the QP, locked.
  *
- * Nothing happens to one that is there, is on its way anywhere, or cannot be moved:
- * that is not worth an error.
+ * One that is on its way anywhere, whose move was called off, or that cannot be moved as
+ * it is, is looked at again some times, SHIFT_AGAIN_MS apart.  Then it stays: that is not
+ * worth an error.
  */
 void shift_move_run(struct shift_qp *sqp)
 {
 	bool on_backup = sqp->path == SHIFT_PATH_BACKUP;
 
-	if (sqp->state != SHIFT_ST_RUN || on_backup == backup_wanted(sqp) ||
-	    !target_works(sqp) || !shift_switch_healthy(sqp) ||
-	    (!sqp->path && shift_provider_movable(sqp)))
+	if (!sqp->moves_left || sqp->state != SHIFT_ST_RUN)
+		return;		/* the end of its switch comes back to it */
+	if (on_backup == backup_wanted(sqp)) {
+		sqp->moves_left = 0;
+		return;
+	}
+	if (!shift_switch_healthy(sqp))
+		return;		/* it leaves, or fails: that has its own time */
+	if (--sqp->moves_left)
+		shift_switch_arm(sqp, SHIFT_AGAIN_MS);
+	if (!target_works(sqp) || (!sqp->path && shift_provider_movable(sqp)))
 		return;
 	sqp->cause = SHIFT_CAUSE_OPERATOR;
 	shift_switch_event(sqp, SHIFT_EV_FAULT, NULL);
@@ -134,18 +156,16 @@ static int ask_one(struct shift_qp *sqp, void *arg)
 {
 	struct ask *ask = arg;
 	const struct shift_link *link = shift_switch_link(sqp, sqp->path);
+	u8 other = sqp->path == SHIFT_PATH_BACKUP ? SHIFT_PATH_DEFAULT : SHIFT_PATH_BACKUP;
 
-	if (sqp->state != SHIFT_ST_RUN || (ask->qpn && sqp->qpn != ask->qpn))
+	if (sqp->state == SHIFT_ST_OFF || sqp->state == SHIFT_ST_FAIL ||
+	    sqp->state == SHIFT_ST_APP || (ask->qpn && sqp->qpn != ask->qpn))
 		return 0;
-	if (ask->sdev ? sqp->sdev != ask->sdev : !link || shift_link_id(link) != ask->link_id)
+	if (ask->sdev ? sqp->sdev != ask->sdev :
+	    sqp->state != SHIFT_ST_RUN || !link || shift_link_id(link) != ask->link_id)
 		return 0;
-	if (ask->sdev)
-		sqp->move_to = ask->to;
-	else
-		sqp->move_to = sqp->path == SHIFT_PATH_BACKUP ? SHIFT_PATH_DEFAULT :
-								SHIFT_PATH_BACKUP;
+	shift_move_want(sqp, ask->sdev ? ask->to : other);
 	ask->told++;
-	shift_switch_kick(sqp, SHIFT_QP_MOVE);
 	return 0;
 }
 

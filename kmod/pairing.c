@@ -212,6 +212,7 @@ void shift_pairing_drop(struct shift_qp *sqp)
 	sqp->peer_cookie = 0;
 	sqp->pair_tries = 0;
 	sqp->asks = 0;
+	sqp->moves_left = 0;
 	sqp->epoch = 0;
 	sqp->error_status = 0;
 	clear_bit(SHIFT_QP_ERRORED, &sqp->flags);

@@ -306,6 +306,7 @@ struct shift_qp {
 	struct shift_life armed[SHIFT_PATHS];	/* last arming; psn: the peer's first */
 	bool unfenced;			/* a NIC could not be asked since the last RUN */
 	u8 move_to;			/* SHIFT_PATH_DEFAULT (its own device) or _BACKUP */
+	u8 moves_left;			/* tries; 0: nobody wants it there any more */
 	u32 error_status;		/* enum ib_wc_status: first error kept back ... */
 	u32 error_pos;			/* ... and where the send CQ's ring was then */
 	u32 error_rpos;			/* ... and the receive CQ's */

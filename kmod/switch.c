@@ -445,6 +445,7 @@ static void act_replay(struct shift_qp *sqp, const struct shift_msg *m)
 		set_bit(SHIFT_QP_STANDBY_ERR, &sqp->flags);
 	set_bit(SHIFT_QP_KICK, &sqp->flags);
 	set_bit(SHIFT_QP_TIDY, &sqp->flags);
+	set_bit(SHIFT_QP_MOVE, &sqp->flags);	/* if it is wanted elsewhere */
 	shift_switch_watch(sqp);
 }
 
@@ -460,10 +461,8 @@ static enum shift_event act(struct shift_qp *sqp, const struct shift_rule *rule,
 		if (sqp->ssrq)
 			shift_switch_kick(sqp, SHIFT_QP_FOLLOW);
 		shift_stat_inc(SHIFT_STAT_PAIRED);
-		if (READ_ONCE(sqp->sdev->drained)) {
-			sqp->move_to = 1;
-			shift_switch_kick(sqp, SHIFT_QP_MOVE);
-		}
+		if (READ_ONCE(sqp->sdev->drained))
+			shift_move_want(sqp, SHIFT_PATH_BACKUP);
 		shift_notify_qp(sqp, SHIFT_QP_EV_STATE, ktime_get_real_ns());
 		break;
 	case SHIFT_ACT_UNPROTECT:

@@ -128,6 +128,7 @@ void shift_recv_imm_len(struct shift_qp *sqp, u32 len);
 
 /* move.c: changes of path that somebody wants */
 void shift_move_run(struct shift_qp *sqp);		/* sqp->lock */
+void shift_move_want(struct shift_qp *sqp, u8 to);	/* sqp->lock */
 void shift_move_follow(struct shift_qp *sqp);		/* sqp->lock */
 void shift_move_settle(struct shift_qp *sqp);		/* sqp->lock; sleeps */
 /* ask for it; process context, no lock: QPs told so.  One of @sdev and @link_id */

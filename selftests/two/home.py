@@ -134,6 +134,29 @@ def stalled(bed):
     counters.still("failed", "illegal", "msg_bad")
 
 
+@test("home", "a drain while the backup's cable is out")
+def waiting(bed):
+    """Nothing moves while it is out; then all does, without being told again."""
+    client, server = bed.nodes[:2]
+    verify = start(bed, *BIDIR, qps=2)
+    counters = shift.Counters(bed)
+    verify.go()
+    verify.more(1)
+    server.link(1, False)
+    wait_for("the backup's link is down", lambda: all(
+        link["state"] != "up" for link in shift.show(client, "link")
+        if link["dev"] == bed.nics.backup), 60)
+    shift.must(client, "pair", "drain", bed.nics.default)
+    verify.more(2)
+    counters.still("switches")
+    bed.plug_all()
+    everywhere(bed, verify, "fallback")
+    verify.more(1)
+    home(bed, verify)
+    verify.finish()
+    counters.still("failed", "illegal", "msg_bad")
+
+
 @test("home", "an idle application", STOCK)
 def idle(bed):
     """An application that polls nothing has no part in it."""
