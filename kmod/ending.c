@@ -145,15 +145,28 @@ static u32 kept_status(const struct shift_qp *sqp)
  * shift_switch_take_over - the application ends a QP whose errors are kept back
  * @sqp: the QP, locked, on its own NIC.
  *
- * The driver has shown them: they are ours to show, once the ledger has what was posted.
- * If that cannot be told, what is left in the driver's rings is all that it gets.
+ * They are ours to show, once the ledger has what was posted.  If that cannot be told, the
+ * error is all that it gets.  From now on none is kept back that was not before.
  */
 void shift_switch_take_over(struct shift_qp *sqp)
 {
 	bool errored;
+	int err;
 
-	if (test_bit(SHIFT_QP_ERRORED, &sqp->flags) && sqp->registered)
-		shift_fence(sqp, &errored);
+	if (sqp->state == SHIFT_ST_OFF || sqp->state == SHIFT_ST_APP || !sqp->registered)
+		return;
+	spin_lock_bh(&sqp->inbox_lock);
+	errored = test_bit(SHIFT_QP_ERRORED, &sqp->flags);
+	if (!errored)
+		set_bit(SHIFT_QP_APP, &sqp->flags);
+	spin_unlock_bh(&sqp->inbox_lock);
+	if (!errored)
+		return;
+	err = shift_fence(sqp, &errored);
+	if (err && err != -EIO && test_bit(SHIFT_QP_FENCED, &sqp->flags)) {
+		push_kept_error(sqp, sqp->error_status);
+		sqp->error_status = IB_WC_WR_FLUSH_ERR;
+	}
 }
 
 /* The application's own error or teardown: it sees what it would have seen. */
@@ -229,6 +242,12 @@ void shift_switch_backup_gone(struct shift_qp *sqp)
 {
 	struct shift_link *link = sqp->link[1];
 
+	if (sqp->state == SHIFT_ST_FAIL || sqp->state == SHIFT_ST_APP) {
+		/* it is over, but what is posted to it is flushed until the end */
+		shift_pairing_drop(sqp);
+		shift_standby_destroy(sqp);
+		return;
+	}
 	if (sqp->path == SHIFT_PATH_HOME && sqp->state == SHIFT_ST_ASKED &&
 	    shift_switch_healthy(sqp)) {
 		shift_switch_state(sqp, SHIFT_ST_RUN);

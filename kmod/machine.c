@@ -64,7 +64,8 @@ static void handle_message(struct shift_qp *sqp, const struct shift_msg *m)
 		shift_pairing_message(sqp, m);
 		return;
 	}
-	if (m->src_cookie != sqp->peer_cookie)
+	/* looked up before its QP, or ours, began another life */
+	if (m->src_cookie != sqp->peer_cookie || m->dst_cookie != sqp->cookie)
 		return;
 	if (m->type == SHIFT_MSG_REQ) {
 		/* one backup; and drains are for rings that can be given back */

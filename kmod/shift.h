@@ -191,6 +191,7 @@ struct shift_cq {
 #define SHIFT_QP_SILENT		13	/* the path it is on loses everything */
 #define SHIFT_QP_FOLLOW		14	/* other QPs of its SRQ have left */
 #define SHIFT_QP_READY		15	/* the receives of its SRQ have come: READY may be owed */
+#define SHIFT_QP_STALE		16	/* reset while away: the driver's completions were shown */
 #define SHIFT_QP_TIDY		12	/* QPs of the last switch are to be put away */
 
 /* kinds of messages that can wait in a QP's mailbox: one each, newest epoch */

@@ -129,34 +129,37 @@ int shift_standby_connect(struct shift_standby *b, u32 epoch, u32 qpn)
 }
 
 /**
- * shift_standby_modify - the application has changed its QP, which is away
+ * shift_standby_modify - the application has changed its QP, which is away, at RTS
  * @sqp: the QP, with the new attributes.
  * @mask: which were given.
  *
- * One that is not connected now gets them when it is.
+ * One that is not connected now, or broken, gets them when it is connected again.
  *
  * Return: 0 or a negative errno.
  */
 int shift_standby_modify(struct shift_qp *sqp, int mask)
 {
 	struct shift_standby *b = sqp->active;
+	struct ib_qp_init_attr init = {};
 	struct ib_qp_attr *attr;
 	int err = 0;
 
 	lockdep_assert_held(&sqp->lock);
-	if (!b || !b->armed)
+	if (!b || !b->armed || READ_ONCE(b->error))
 		return 0;
 	attr = kzalloc(sizeof(*attr), GFP_NOIO);
 	if (!attr)
 		return -ENOMEM;
-	if (!b->sends && sqp->app_state == IB_QPS_RTS)
+	if (!b->sends)
 		err = to_rts(b, sqp->armed[b->path].epoch, attr);
 	if (!err && mask & CHANGES) {
-		attr->qp_state = b->sends ? IB_QPS_RTS : IB_QPS_RTR;
 		attr->qp_access_flags = sqp->app.qp_access_flags;
 		attr->min_rnr_timer = sqp->app.min_rnr_timer;
-		err = ib_modify_qp(b->qp, attr, IB_QP_STATE | (mask & CHANGES));
+		err = ib_modify_qp(b->qp, attr, mask & CHANGES);
 	}
+	if (err && !ib_query_qp(b->qp, attr, IB_QP_STATE, &init) &&
+	    attr->qp_state == IB_QPS_ERR)
+		err = 0;
 	kfree(attr);
 	return err;
 }

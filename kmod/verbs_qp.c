@@ -265,13 +265,15 @@ static int qp_modify_away(struct shift_qp *sqp, struct ib_qp_attr *attr, int mas
 		return 0;
 	case IB_QPS_RESET:
 		shift_switch_event(sqp, SHIFT_EV_APP_ERROR, NULL);
-		shift_switch_unprotect(sqp, SHIFT_REASON_APP_ERROR);
-		shift_qp_renew_cookie(sqp);
-		sqp->app_state = IB_QPS_RESET;
+		set_bit(SHIFT_QP_STALE, &sqp->flags);
 		sqp->path = 0;
 		clear_bit(SHIFT_QP_FENCED, &sqp->flags);
 		clear_bit(SHIFT_QP_ERRORED, &sqp->flags);
 		clear_bit(SHIFT_QP_GATED, &sqp->flags);
+		shift_switch_unprotect(sqp, SHIFT_REASON_APP_ERROR);
+		shift_standby_destroy(sqp);
+		shift_qp_renew_cookie(sqp);
+		sqp->app_state = IB_QPS_RESET;
 		spin_lock_bh(&sqp->ledger_lock);
 		sqp->ledger_live = false;
 		sqp->sent_any = false;
@@ -313,14 +315,19 @@ static int wrap_modify_qp(struct ib_qp *qp, struct ib_qp_attr *attr, int mask,
 		err = qp_modify_away(sqp, attr, mask, udata);
 		goto unlock;
 	}
-	if ((mask & IB_QP_STATE) && sqp->state != SHIFT_ST_OFF &&
-	    attr->qp_state != IB_QPS_RTS) {
+	if ((mask & IB_QP_STATE) && (attr->qp_state == IB_QPS_ERR ||
+				     attr->qp_state == IB_QPS_RESET)) {
 		shift_switch_take_over(sqp);
 		if (shift_qp_is_away(sqp)) {
 			err = qp_modify_away(sqp, attr, mask, udata);
 			goto unlock;
 		}
+	}
+	if ((mask & IB_QP_STATE) && sqp->state != SHIFT_ST_OFF &&
+	    attr->qp_state != IB_QPS_RTS) {
 		shift_switch_event(sqp, SHIFT_EV_APP_ERROR, NULL);
+		/* the machine knows now, and a later life has errors of its own */
+		clear_bit(SHIFT_QP_APP, &sqp->flags);
 	}
 	if ((mask & IB_QP_STATE) && attr->qp_state == IB_QPS_RTS &&
 	    sqp->app_state != IB_QPS_RTS && sqp->registered)
@@ -328,9 +335,10 @@ static int wrap_modify_qp(struct ib_qp *qp, struct ib_qp_attr *attr, int mask,
 	err = sdev->saved.modify_qp(qp, attr, mask, udata);
 	if (!err) {
 		qp_note_modify(sqp, attr, mask);
-		if (mask & IB_QP_STATE && attr->qp_state == IB_QPS_RTR)
+		if (mask & IB_QP_STATE && attr->qp_state == IB_QPS_RTR) {
+			clear_bit(SHIFT_QP_STALE, &sqp->flags);
 			shift_srq_connected(sqp);
-		else if (mask & IB_QP_STATE && (attr->qp_state == IB_QPS_RESET ||
+		} else if (mask & IB_QP_STATE && (attr->qp_state == IB_QPS_RESET ||
 						attr->qp_state == IB_QPS_ERR))
 			shift_srq_ended(sqp);
 		if (mask & IB_QP_STATE && sqp->state == SHIFT_ST_OFF &&
@@ -349,6 +357,24 @@ out:
 	return err;
 }
 
+/* What the application has set, and how far it is from the application's point of view. */
+static void qp_show_away(const struct shift_qp *sqp, struct ib_qp_attr *attr)
+{
+	const struct ib_qp_attr *app = &sqp->app;
+
+	attr->qp_state = sqp->state == SHIFT_ST_FAIL ? IB_QPS_ERR : sqp->app_state;
+	attr->cur_qp_state = attr->qp_state;
+	attr->qp_access_flags = app->qp_access_flags;
+	attr->path_mtu = app->path_mtu;
+	attr->dest_qp_num = sqp->dest_qpn;
+	attr->timeout = app->timeout;
+	attr->retry_cnt = app->retry_cnt;
+	attr->rnr_retry = app->rnr_retry;
+	attr->min_rnr_timer = app->min_rnr_timer;
+	attr->max_rd_atomic = app->max_rd_atomic;
+	attr->max_dest_rd_atomic = app->max_dest_rd_atomic;
+}
+
 static int wrap_query_qp(struct ib_qp *qp, struct ib_qp_attr *attr, int mask,
 			 struct ib_qp_init_attr *init)
 {
@@ -364,11 +390,8 @@ static int wrap_query_qp(struct ib_qp *qp, struct ib_qp_attr *attr, int mask,
 	err = sdev->saved.query_qp(qp, attr, mask, init);
 	if (sqp) {
 		/* our fence must not show */
-		if (!err && shift_qp_is_away(sqp)) {
-			attr->qp_state = sqp->state == SHIFT_ST_FAIL ? IB_QPS_ERR :
-					 sqp->app_state;
-			attr->cur_qp_state = attr->qp_state;
-		}
+		if (!err && shift_qp_is_away(sqp))
+			qp_show_away(sqp, attr);
 		mutex_unlock(&sqp->lock);
 	}
 	srcu_read_unlock(&shift_srcu, idx);

@@ -39,14 +39,17 @@ enum shift_abi_verdict shift_switch_verdict(struct shift_qp *sqp, const struct s
 	if (READ_ONCE(sqp->state) != SHIFT_ST_OFF && !test_bit(SHIFT_QP_FENCED, &sqp->flags) &&
 	    !test_bit(SHIFT_QP_ERRORED, &sqp->flags)) {
 		cause = shift_provider_cause(sqp);
-		sqp->provider->first_error(sqp, status);
+		/* flushes may be polled before what they follow from */
+		sqp->provider->first_error(sqp, status == IB_WC_WR_FLUSH_ERR &&
+						cause == IB_WC_RETRY_EXC_ERR ? cause : status);
 	}
 	spin_lock_bh(&sqp->inbox_lock);
 	switch (sqp->state) {
 	case SHIFT_ST_OFF:
 	case SHIFT_ST_APP:
-		verdict = test_bit(SHIFT_QP_FENCED, &sqp->flags) ? SHIFT_CQE_SWALLOW :
-								   SHIFT_CQE_DELIVER;
+		verdict = test_bit(SHIFT_QP_FENCED, &sqp->flags) ||
+			  test_bit(SHIFT_QP_STALE, &sqp->flags) ? SHIFT_CQE_SWALLOW :
+								  SHIFT_CQE_DELIVER;
 		break;
 	case SHIFT_ST_FAIL:
 		break;

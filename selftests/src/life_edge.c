@@ -14,6 +14,8 @@
  *	done N	    wait for N completions
  *	write N	    both, of one: N is what is written
  *	byte	    what the other end has written last
+ *	bad	    post a receive whose memory is nobody's
+ *	send	    wait for the completion of one SEND
  *	end
  * The line of a completed operation is "ok", or the errors in the order in which they came
  * ("2 ok, 1 NAME, 3 NAME"); that of a step "ok", or the error of its verb.
@@ -96,14 +98,23 @@ static void show_state(struct rig *rig)
 		say(names[attr.qp_state]);
 }
 
-static void post_write(struct rig *rig, unsigned int value)
+static void post_bad_receive(struct rig *rig)
+{
+	struct ibv_sge sge = { .addr = (uintptr_t)rig->in, .length = SIZE, .lkey = 0x123456 };
+	struct ibv_recv_wr *bad, wr = { .sg_list = &sge, .num_sge = 1 };
+
+	if (ibv_post_recv(rig->qp, &wr, &bad))
+		die("receive");
+}
+
+static void post(struct rig *rig, enum ibv_wr_opcode opcode, unsigned int value)
 {
 	unsigned char *from = rig->out[rig->posted++ % DEPTH];
 	struct ibv_sge sge = {
 		.addr = (uintptr_t)from, .length = SIZE, .lkey = rig->mr->lkey,
 	};
 	struct ibv_send_wr *bad, wr = {
-		.opcode = IBV_WR_RDMA_WRITE, .send_flags = IBV_SEND_SIGNALED,
+		.opcode = opcode, .send_flags = IBV_SEND_SIGNALED,
 		.sg_list = &sge, .num_sge = 1,
 		.wr.rdma = { .remote_addr = rig->peer.addr, .rkey = rig->peer.rkey },
 	};
@@ -170,13 +181,19 @@ static bool obey(struct rig *rig)
 		show_state(rig);
 	} else if (!strcmp(word, "post")) {
 		for (n = n < DEPTH ? n : DEPTH; n; n--)
-			post_write(rig, n);
+			post(rig, IBV_WR_RDMA_WRITE, n);
 		say("ok");
 	} else if (!strcmp(word, "done")) {
 		rig->want = n;
 	} else if (!strcmp(word, "write")) {
-		post_write(rig, n);
+		post(rig, IBV_WR_RDMA_WRITE, n);
 		rig->want = 1;
+	} else if (!strcmp(word, "send")) {
+		post(rig, IBV_WR_SEND, n);
+		rig->want = 1;
+	} else if (!strcmp(word, "bad")) {
+		post_bad_receive(rig);
+		say("ok");
 	} else if (!strcmp(word, "byte")) {
 		printf("%u%s\n", rig->in[0], rig->in[0] == rig->in[SIZE - 1] ? "" : " torn");
 		fflush(stdout);

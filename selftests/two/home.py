@@ -6,7 +6,7 @@ from functools import partial
 import shift
 from registry import FULL, MAIN, STOCK, add, test
 from testbed import Failure, check, wait_for
-from two.failover import dropped, pull, shape, start, survives
+from two.failover import SILENT_MS, dropped, patience, pull, shape, start, survives
 from two.moved import MIXED
 
 BIDIR = [*MIXED, "--bidir", "--signal-every", 4]
@@ -102,14 +102,6 @@ def second(options, qps, side, bed):
     counters.still("failed", "illegal", "msg_bad")
 
 
-def patience(nodes, scale):
-    """The module's deadlines, in units of those for hardware; but that of a silent path."""
-    silent = 400 * shift.DEADLINE_SCALE // scale
-    for node in nodes:
-        for name, value in ("silent_ms", silent), ("deadline_scale", scale):
-            node.must(f"echo {value} > /sys/module/rdma_shift/parameters/{name}")
-
-
 @test("home", "work that stands still without an error leaves its path")
 def stalled(bed):
     """Writes are lost, the link is answered, and retries would take an hour to say so."""
@@ -119,13 +111,10 @@ def stalled(bed):
     bed.plug_all()
     shift.wait_session(bed, 2)
     counters = shift.Counters(bed)
-    patience(nodes, 3)
-    try:
+    with patience(bed, SILENT_MS * shift.DEADLINE_SCALE // 3, 3):
         bed.drop(nodes[0], 1, "--dir", "out", "--opcode", "RC_WRITE_*")
         telling(verify, lambda: wait_for("all QPs are home", lambda: all(
             row["state"] == "returned" for node in nodes for row in shift.qps(node)), 180))
-    finally:
-        patience(nodes, shift.DEADLINE_SCALE)
     check(counters.delta("stalled")[0] >= 2, f"stalled: {counters.delta('stalled')}")
     check(dropped(bed, 1) > 0, "no packet was lost")
     verify.more(3)
