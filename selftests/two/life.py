@@ -65,7 +65,6 @@ def ended(order, state, bed):
         ends.do(ends.client, "state", state)
         bed.undrop()
     bed.plug_all()
-    shift.wait_session(bed)
     ends.both("reset")
     begin(bed, ends, LONG)
     write(ends, 2)
