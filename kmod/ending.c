@@ -17,8 +17,8 @@ void shift_switch_call_off(struct shift_qp *sqp)
 	memset(&sqp->times, 0, sizeof(sqp->times));
 	shift_stat_inc(SHIFT_STAT_ABANDONED);
 	shift_notify_qp(sqp, SHIFT_QP_EV_ABANDONED, ktime_get_real_ns());
-	if (sqp->moves_left || (!sqp->path && READ_ONCE(sqp->sdev->port_down)))
-		shift_switch_arm(sqp, SHIFT_AGAIN_MS);
+	if (sqp->move_until)
+		shift_switch_later(sqp, SHIFT_AGAIN_MS);
 	if (sqp->path) {
 		/* it goes on there: what was posted meanwhile lies in the ring */
 		shift_standby_hold(sqp, false);
@@ -26,6 +26,8 @@ void shift_switch_call_off(struct shift_qp *sqp)
 		shift_switch_watch(sqp);
 		return;
 	}
+	if (READ_ONCE(sqp->sdev->port_down))
+		shift_switch_arm(sqp, SHIFT_AGAIN_MS);
 	shift_fence_open(sqp);
 	if (!test_and_clear_bit(SHIFT_QP_GATED, &sqp->flags))
 		return;
@@ -47,13 +49,12 @@ static void send_gone(struct shift_qp *sqp)
  * The error that was kept back, if there is nothing outstanding to give it to.  One of a
  * QP of the kernel's was nobody's completion yet.
  */
-static void push_kept_error(struct shift_qp *sqp, u32 status)
+static bool push_kept_error(struct shift_qp *sqp, u32 status)
 {
 	struct shift_abi_wc wc = { .status = status, .qp_num = sqp->qpn };
 
-	if (!sqp->path && test_bit(SHIFT_QP_ERRORED, &sqp->flags) && sqp->registered &&
-	    !shift_ledger_count(&sqp->ledger))
-		shift_cq_push(sqp->scq, &wc, NULL);
+	return !sqp->path && test_bit(SHIFT_QP_ERRORED, &sqp->flags) && sqp->registered &&
+	       !shift_ledger_count(&sqp->ledger) && !shift_cq_push(sqp->scq, &wc, NULL);
 }
 
 /*
@@ -163,10 +164,8 @@ void shift_switch_take_over(struct shift_qp *sqp)
 	if (!errored)
 		return;
 	err = shift_fence(sqp, &errored);
-	if (err && err != -EIO && test_bit(SHIFT_QP_FENCED, &sqp->flags)) {
-		push_kept_error(sqp, sqp->error_status);
+	if (err && err != -EIO && push_kept_error(sqp, sqp->error_status))
 		sqp->error_status = IB_WC_WR_FLUSH_ERR;
-	}
 }
 
 /* The application's own error or teardown: it sees what it would have seen. */

@@ -45,16 +45,21 @@ void shift_switch_arm(struct shift_qp *sqp, unsigned int ms)
 	spin_unlock_bh(&sqp->inbox_lock);
 }
 
-/* The next look at what was posted; what was armed for an earlier time comes first. */
-void shift_switch_watch(struct shift_qp *sqp)
+/* A look at it some time; what was armed stays as it is, and is such a look. */
+void shift_switch_later(struct shift_qp *sqp, unsigned int ms)
 {
-	unsigned int scale = max(READ_ONCE(shift_deadline_scale), 1u);
+	unsigned long delay = msecs_to_jiffies(ms * max(READ_ONCE(shift_deadline_scale), 1u));
 
 	spin_lock_bh(&sqp->inbox_lock);
 	if (!test_bit(SHIFT_QP_DEAD, &sqp->flags))
-		queue_delayed_work(shift_wq, &sqp->timer,
-				   msecs_to_jiffies(SHIFT_WATCH_MS * scale));
+		queue_delayed_work(shift_wq, &sqp->timer, delay);
 	spin_unlock_bh(&sqp->inbox_lock);
+}
+
+/* The next look at what was posted. */
+void shift_switch_watch(struct shift_qp *sqp)
+{
+	shift_switch_later(sqp, SHIFT_WATCH_MS);
 }
 
 void shift_switch_timer(struct work_struct *work)

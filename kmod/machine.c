@@ -73,7 +73,10 @@ static void handle_message(struct shift_qp *sqp, const struct shift_msg *m)
 			shift_switch_nack(sqp, m);
 			return;
 		}
-		if (sqp->state == SHIFT_ST_RUN && !sqp->path && immovable(sqp)) {
+		/* a move that is only wanted is refused, and changes nothing */
+		if (sqp->state == SHIFT_ST_RUN && !sqp->path &&
+		    (shift_move_settles(m->req.cause) ? shift_provider_movable(sqp) :
+							immovable(sqp))) {
 			if (sqp->state == SHIFT_ST_RUN)
 				shift_switch_nack(sqp, m);	/* busy */
 			return;
@@ -221,7 +224,7 @@ static void handle_deadline(struct shift_qp *sqp)
 				watch(sqp);
 			if (port_lost(sqp))
 				handle_fault(sqp);
-			shift_move_run(sqp);
+			shift_move_again(sqp);
 			break;
 		}
 		fallthrough;

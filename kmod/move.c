@@ -10,7 +10,7 @@
 #include "provider.h"
 
 #define SETTLE_US	50000	/* for work under way to finish, scaled */
-#define MOVE_TRIES	20	/* SHIFT_AGAIN_MS apart */
+#define MOVE_MS		10000	/* for one that cannot be made at once, scaled */
 
 static bool default_still(struct shift_qp *sqp, struct ib_qp_attr *attr)
 {
@@ -77,15 +77,30 @@ static bool target_works(const struct shift_qp *sqp)
 	       (backup_wanted(sqp) || !READ_ONCE(sqp->sdev->port_down));
 }
 
+/* Is that the side it is wanted on? */
+static bool wanted(const struct shift_qp *sqp, u8 path)
+{
+	bool backup = path == SHIFT_PATH_BACKUP;
+
+	return backup == backup_wanted(sqp);
+}
+
+static u64 from_now(unsigned int ms)
+{
+	return ktime_get_ns() + (u64)ms * NSEC_PER_MSEC *
+	       max(READ_ONCE(shift_deadline_scale), 1u);
+}
+
 /**
  * shift_move_want - somebody wants the QP elsewhere
  * @sqp: the QP, locked.
  * @to: SHIFT_PATH_DEFAULT (its own device) or SHIFT_PATH_BACKUP.
+ * @keep: if it cannot be moved now it is tried again, until it arrives or MOVE_MS are over.
  */
-void shift_move_want(struct shift_qp *sqp, u8 to)
+void shift_move_want(struct shift_qp *sqp, u8 to, bool keep)
 {
 	sqp->move_to = to;
-	sqp->moves_left = MOVE_TRIES;
+	sqp->move_until = keep ? from_now(MOVE_MS) : 0;
 	shift_switch_kick(sqp, SHIFT_QP_MOVE);
 }
 
@@ -93,30 +108,57 @@ void shift_move_want(struct shift_qp *sqp, u8 to)
  * shift_move_run - the QP is wanted on sqp->move_to
  * @sqp: the QP, locked.
  *
- * One that is on its way anywhere, whose move was called off, or that cannot be moved as
- * it is, is looked at again some times, SHIFT_AGAIN_MS apart.  Then it stays: that is not
- * worth an error.
+ * Nothing happens to one that is there, is on its way anywhere, or cannot be moved:
+ * that is not worth an error.
  */
 void shift_move_run(struct shift_qp *sqp)
 {
-	bool on_backup = sqp->path == SHIFT_PATH_BACKUP;
+	bool must, works = target_works(sqp);
+	u8 others = shift_srq_path(sqp, &must);
 
-	if (!sqp->moves_left || sqp->state != SHIFT_ST_RUN)
-		return;		/* the end of its switch comes back to it */
-	if (on_backup == backup_wanted(sqp)) {
-		sqp->moves_left = 0;
+	sqp->move_next = from_now(SHIFT_AGAIN_MS);
+	if (sqp->state != SHIFT_ST_RUN || !shift_switch_healthy(sqp))
+		return;		/* it comes to RUN again, or to its end */
+	if (others && !wanted(sqp, others)) {
+		works = false;	/* its SRQ is on its way to the other side */
+	} else if (wanted(sqp, sqp->path)) {
+		sqp->move_until = 0;
 		return;
 	}
-	if (!shift_switch_healthy(sqp))
-		return;		/* it leaves, or fails: that has its own time */
-	if (--sqp->moves_left)
-		shift_switch_arm(sqp, SHIFT_AGAIN_MS);
-	if (!target_works(sqp) || (!sqp->path && shift_provider_movable(sqp)))
+	if (works && (sqp->path || !shift_provider_movable(sqp))) {
+		sqp->cause = SHIFT_CAUSE_OPERATOR;
+		shift_switch_event(sqp, SHIFT_EV_FAULT, NULL);
+		if (sqp->state == SHIFT_ST_RUN)
+			sqp->cause = SHIFT_CAUSE_NONE;	/* no path to ask */
+	}
+	if (sqp->move_until)
+		shift_switch_later(sqp, SHIFT_AGAIN_MS);
+}
+
+/* In RUN, by whatever timer: is somebody still waiting? sqp->lock. */
+void shift_move_again(struct shift_qp *sqp)
+{
+	u64 now = ktime_get_ns();
+
+	if (!sqp->move_until)
 		return;
-	sqp->cause = SHIFT_CAUSE_OPERATOR;
-	shift_switch_event(sqp, SHIFT_EV_FAULT, NULL);
-	if (sqp->state == SHIFT_ST_RUN)
-		sqp->cause = SHIFT_CAUSE_NONE;	/* no path to ask */
+	if (now > sqp->move_until)
+		sqp->move_until = 0;
+	else if (now < sqp->move_next)
+		shift_switch_later(sqp, SHIFT_AGAIN_MS);
+	else
+		shift_move_run(sqp);
+}
+
+/* A switch is over, for whatever reason it was; sqp->lock. */
+void shift_move_done(struct shift_qp *sqp)
+{
+	if (!sqp->move_until)
+		return;
+	if (wanted(sqp, sqp->path))
+		sqp->move_until = 0;
+	else
+		shift_switch_later(sqp, SHIFT_AGAIN_MS);
 }
 
 /**
@@ -149,6 +191,7 @@ struct ask {
 	struct shift_dev *sdev;
 	u32 link_id, qpn;
 	u8 to;
+	bool keep;
 	unsigned int told;
 };
 
@@ -161,10 +204,12 @@ static int ask_one(struct shift_qp *sqp, void *arg)
 	if (sqp->state == SHIFT_ST_OFF || sqp->state == SHIFT_ST_FAIL ||
 	    sqp->state == SHIFT_ST_APP || (ask->qpn && sqp->qpn != ask->qpn))
 		return 0;
-	if (ask->sdev ? sqp->sdev != ask->sdev :
-	    sqp->state != SHIFT_ST_RUN || !link || shift_link_id(link) != ask->link_id)
+	/* on its way anywhere: its end comes back to one that is kept */
+	if (sqp->state != SHIFT_ST_RUN && !ask->keep)
 		return 0;
-	shift_move_want(sqp, ask->sdev ? ask->to : other);
+	if (ask->sdev ? sqp->sdev != ask->sdev : !link || shift_link_id(link) != ask->link_id)
+		return 0;
+	shift_move_want(sqp, ask->sdev ? ask->to : other, ask->keep);
 	ask->told++;
 	return 0;
 }
@@ -175,14 +220,15 @@ static int ask_one(struct shift_qp *sqp, void *arg)
  * @link_id: those that use this link leave it.
  * @qpn: only this one; 0: all.
  * @to: SHIFT_PATH_DEFAULT (their own device) or SHIFT_PATH_BACKUP.
+ * @keep: those that cannot move now are tried again.
  *
  * Context: process context, no QP's lock held.
  * Return: how many were told; those that are there already are among them.
  */
-unsigned int shift_move_ask(struct shift_dev *sdev, u32 link_id, u32 qpn, u8 to)
+unsigned int shift_move_ask(struct shift_dev *sdev, u32 link_id, u32 qpn, u8 to, bool keep)
 {
 	struct ask ask = {
-		.sdev = sdev, .link_id = link_id, .qpn = qpn, .to = to,
+		.sdev = sdev, .link_id = link_id, .qpn = qpn, .to = to, .keep = keep,
 	};
 
 	shift_qp_walk(ask_one, &ask);

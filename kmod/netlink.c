@@ -203,7 +203,8 @@ static int shift_nl_qp_move(struct sk_buff *request, struct genl_info *info)
 	struct nlattr *link = info->attrs[SHIFT_A_LINK_ID], *qpn = info->attrs[SHIFT_A_QPN];
 
 	if (link) {
-		if (shift_move_ask(NULL, nla_get_u32(link), qpn ? nla_get_u32(qpn) : 0, 0))
+		if (shift_move_ask(NULL, nla_get_u32(link), qpn ? nla_get_u32(qpn) : 0, 0,
+				   false))
 			return 0;
 		NL_SET_ERR_MSG_ATTR(info->extack, link, "no protected QP uses that link");
 		return -ENOENT;

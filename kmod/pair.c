@@ -179,7 +179,7 @@ int shift_pair_move(const char *dev, u32 qpn, u8 path, bool keep,
 		return err;
 	if (keep)
 		WRITE_ONCE(sdev->drained, path);
-	err = shift_move_ask(sdev, 0, qpn, path) || keep ? 0 : -ENOENT;
+	err = shift_move_ask(sdev, 0, qpn, path, keep) || keep ? 0 : -ENOENT;
 	if (err)
 		NL_SET_ERR_MSG_MOD(extack, "no protected QP of that number on this device");
 	shift_dev_put(sdev);

@@ -90,7 +90,7 @@ static void send_pair(struct shift_qp *sqp, u32 flags)
 	down_read(&sqp->sdev->mirror_sem);
 	if (atomic_together(sqp->sdev))
 		flags |= SHIFT_PAIR_ATOMIC;
-	if (sqp->notes && !sqp->ssrq)
+	if (sqp->notes)
 		flags |= SHIFT_PAIR_WINDOWS;
 	up_read(&sqp->sdev->mirror_sem);
 	m.pair.flags = flags;
@@ -188,7 +188,7 @@ void shift_pairing_message(struct shift_qp *sqp, const struct shift_msg *m)
 		sqp->peer_told = false;
 	}
 	sqp->peer_atomic = m->pair.flags & SHIFT_PAIR_ATOMIC;
-	sqp->windows = m->pair.flags & SHIFT_PAIR_WINDOWS && sqp->notes && !sqp->ssrq;
+	sqp->windows = m->pair.flags & SHIFT_PAIR_WINDOWS && sqp->notes;
 	if (!(m->pair.flags & SHIFT_PAIR_ACK) || !sqp->peer_told)
 		send_pair(sqp, flags);
 	if (m->dst_cookie == sqp->cookie) {
@@ -212,7 +212,7 @@ void shift_pairing_drop(struct shift_qp *sqp)
 	sqp->peer_cookie = 0;
 	sqp->pair_tries = 0;
 	sqp->asks = 0;
-	sqp->moves_left = 0;
+	sqp->move_until = 0;
 	sqp->epoch = 0;
 	sqp->error_status = 0;
 	clear_bit(SHIFT_QP_ERRORED, &sqp->flags);

@@ -208,6 +208,29 @@ void shift_recv_doorbell(struct shift_qp *sqp)
 }
 
 /**
+ * shift_recv_got - what the application is to be shown of a completion
+ * @sqp: the QP; ledger_lock.
+ * @wc: of a receive on its active QP.
+ *
+ * The key that a SEND_WITH_INV invalidated was that of a region: the window's is shown.
+ */
+struct shift_recv shift_recv_got(struct shift_qp *sqp, const struct ib_wc *wc)
+{
+	struct shift_recv e = {
+		.status = wc->status,
+		.opcode = wc->opcode,
+		.byte_len = wc->byte_len,
+		.ex = (__force u32)wc->ex.imm_data,
+		.wc_flags = wc->wc_flags & (IB_WC_GRH | IB_WC_WITH_IMM |
+					    IB_WC_WITH_INVALIDATE),
+	};
+
+	if (!wc->status && wc->wc_flags & IB_WC_WITH_INVALIDATE)
+		e.ex = shift_region_invalidated(sqp, wc->ex.invalidate_rkey);
+	return e;
+}
+
+/**
  * shift_recv_done - the backup completed its oldest receive
  * @sqp: the QP; ledger_lock.
  * @wc: the completion.
@@ -221,9 +244,7 @@ void shift_recv_done(struct shift_qp *sqp, const struct ib_wc *wc)
 
 	if (r->done == r->post)
 		return;
-	*e = shift_recv_got(wc);
-	if (!wc->status && wc->wc_flags & IB_WC_WITH_INVALIDATE)
-		e->ex = shift_region_invalidated(sqp, wc->ex.invalidate_rkey);
+	*e = shift_recv_got(sqp, wc);
 	shift_recv_note(sqp, e);
 	r->done++;
 	post_all(sqp);

@@ -216,18 +216,6 @@ struct shift_recv {
 	u32 status, opcode, byte_len, ex, wc_flags;
 };
 
-static inline struct shift_recv shift_recv_got(const struct ib_wc *wc)
-{
-	return (struct shift_recv) {
-		.status = wc->status,
-		.opcode = wc->opcode,
-		.byte_len = wc->byte_len,
-		.ex = (__force u32)wc->ex.imm_data,
-		.wc_flags = wc->wc_flags & (IB_WC_GRH | IB_WC_WITH_IMM |
-					    IB_WC_WITH_INVALIDATE),
-	};
-}
-
 /**
  * struct shift_recvs - receives of a QP that is away from its default NIC
  * @entry: per slot.
@@ -307,7 +295,7 @@ struct shift_qp {
 	struct shift_life armed[SHIFT_PATHS];	/* last arming; psn: the peer's first */
 	bool unfenced;			/* a NIC could not be asked since the last RUN */
 	u8 move_to;			/* SHIFT_PATH_DEFAULT (its own device) or _BACKUP */
-	u8 moves_left;			/* tries; 0: nobody wants it there any more */
+	u64 move_until, move_next;	/* ktime: so long (0: not) it is tried again, and when */
 	u32 error_status;		/* enum ib_wc_status: first error kept back ... */
 	u32 error_pos;			/* ... and where the send CQ's ring was then */
 	u32 error_rpos;			/* ... and the receive CQ's */

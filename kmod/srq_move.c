@@ -126,6 +126,12 @@ static bool late(const struct shift_qp *sqp)
 	return sqp->srq_live && !sqp->srq_pool && sqp->ssrq->pool;
 }
 
+/* On its own NIC for good, as its peer does not know of windows: see rxe_movable(). */
+static bool stuck(const struct shift_qp *sqp)
+{
+	return !sqp->path && READ_ONCE(sqp->spd->windows) && !READ_ONCE(sqp->windows);
+}
+
 /* Nothing of an earlier pool is remembered: another may come to lie there. */
 static void draws_nothing(struct shift_qp *sqp)
 {
@@ -274,6 +280,7 @@ bool shift_srq_movable(const struct shift_qp *sqp)
 		if (other == sqp || !stays(other))
 			continue;
 		if (state == SHIFT_ST_OFF || state == SHIFT_ST_APP || state == SHIFT_ST_FAIL ||
+		    stuck(other) ||
 		    !(READ_ONCE(other->link_ok[1]) ||
 		      (ssrq->pool && READ_ONCE(other->link_ok[0]))))
 			movable = false;
@@ -449,7 +456,7 @@ void shift_srq_timer(struct work_struct *work)
 	over = ssrq->target && ktime_get_ns() > ssrq->deadline_ns;
 	again = ssrq->target;
 	list_for_each_entry(sqp, &ssrq->members, srq_node)
-		again |= late(sqp) && READ_ONCE(sqp->state) == SHIFT_ST_RUN;
+		again |= late(sqp) && !stuck(sqp) && READ_ONCE(sqp->state) == SHIFT_ST_RUN;
 	kick_members(ssrq);
 	if (again && !over)
 		wake(ssrq);

@@ -146,6 +146,7 @@ static bool kept(struct shift_srq *ssrq, u32 qpn)
 
 		if (sqp->qpn == qpn)
 			return test_bit(SHIFT_QP_FENCED, &sqp->flags) ||
+			       test_bit(SHIFT_QP_STALE, &sqp->flags) ||
 			       (state != SHIFT_ST_OFF && state != SHIFT_ST_APP);
 	}
 	return false;
@@ -296,11 +297,12 @@ static void limit_event(struct shift_srq *ssrq)
 /* @sqp got it; ledger_lock. */
 static void got(struct shift_qp *sqp, struct shift_srq_recv *recv, const struct ib_wc *wc)
 {
+	struct shift_recv e = shift_recv_got(sqp, wc);
 	struct shift_srq *ssrq = recv->ssrq;
 
 	spin_lock_bh(&ssrq->post_lock);
 	if (recv->state == SHIFT_SRQ_RECV_POSTED) {
-		recv->got = shift_recv_got(wc);
+		recv->got = e;
 		shift_recv_note(sqp, &recv->got);
 		recv->state = SHIFT_SRQ_RECV_DONE;
 		list_move_tail(&recv->node, &sqp->srq_done);

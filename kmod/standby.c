@@ -340,14 +340,14 @@ int shift_standby_fence(struct shift_qp *sqp)
 	if (!b || !b->armed)
 		return 0;
 	attr = kzalloc(sizeof(*attr), GFP_NOIO);
-	if (!attr)
-		return -ENOMEM;
 	standby_hush(b);
-	if (READ_ONCE(b->recv_failed))
+	if (attr && READ_ONCE(b->recv_failed))
 		let_it_answer(b, attr);
 	err = standby_halt(b);
 	/* also of a device that does not answer: this is memory */
 	drain_cq(b->cq);
+	if (!attr)
+		err = -ENOMEM;
 	if (!err)
 		err = ib_query_qp(b->qp, attr, IB_QP_RQ_PSN, &init);
 	if (!err)

@@ -188,12 +188,6 @@ static u32 guards(struct shift_qp *sqp, const struct shift_msg *m)
 	return g;
 }
 
-/* Do both ends let what is under way finish, as both paths work? */
-static bool settles(u32 cause)
-{
-	return cause == SHIFT_CAUSE_OPERATOR || cause == SHIFT_CAUSE_SRQ;
-}
-
 static void act_ask(struct shift_qp *sqp)
 {
 	struct shift_msg m = { .type = SHIFT_MSG_REQ };
@@ -208,7 +202,7 @@ static void act_ask(struct shift_qp *sqp)
 	}
 	if (shift_standby_prepare(sqp, sqp->to))
 		return;		/* the deadline tries again, or ends it */
-	if (settles(sqp->cause))
+	if (shift_move_settles(sqp->cause))
 		shift_move_settle(sqp);
 	m.epoch = sqp->highest;
 	m.req.from = sqp->path;
@@ -330,7 +324,7 @@ static enum shift_event act_join(struct shift_qp *sqp, const struct shift_msg *m
 		if (sqp->cause == SHIFT_CAUSE_NONE)
 			sqp->cause = SHIFT_CAUSE_PEER;
 		/* with the consent the peer is fenced */
-		if (settles(m->req.cause))
+		if (shift_move_settles(m->req.cause))
 			shift_move_settle(sqp);
 		ack.ack.to = sqp->to;
 		shift_switch_send(sqp, sqp->to, &ack);
@@ -445,7 +439,7 @@ static void act_replay(struct shift_qp *sqp, const struct shift_msg *m)
 		set_bit(SHIFT_QP_STANDBY_ERR, &sqp->flags);
 	set_bit(SHIFT_QP_KICK, &sqp->flags);
 	set_bit(SHIFT_QP_TIDY, &sqp->flags);
-	set_bit(SHIFT_QP_MOVE, &sqp->flags);	/* if it is wanted elsewhere */
+	shift_move_done(sqp);
 	shift_switch_watch(sqp);
 }
 
@@ -462,7 +456,7 @@ static enum shift_event act(struct shift_qp *sqp, const struct shift_rule *rule,
 			shift_switch_kick(sqp, SHIFT_QP_FOLLOW);
 		shift_stat_inc(SHIFT_STAT_PAIRED);
 		if (READ_ONCE(sqp->sdev->drained))
-			shift_move_want(sqp, SHIFT_PATH_BACKUP);
+			shift_move_want(sqp, SHIFT_PATH_BACKUP, true);
 		shift_notify_qp(sqp, SHIFT_QP_EV_STATE, ktime_get_real_ns());
 		break;
 	case SHIFT_ACT_UNPROTECT:

@@ -33,6 +33,7 @@ void shift_switch_kick(struct shift_qp *sqp, unsigned int bit);
 void shift_switch_soon(struct shift_qp *sqp, unsigned int bit);	/* sqp->lock */
 #define SHIFT_WATCH_MS	2000	/* for what was posted to make progress */
 void shift_switch_arm(struct shift_qp *sqp, unsigned int ms);
+void shift_switch_later(struct shift_qp *sqp, unsigned int ms);
 void shift_switch_watch(struct shift_qp *sqp);
 void shift_switch_timer(struct work_struct *work);
 void shift_switch_deliver(struct shift_qp *sqp, const struct shift_msg *m);
@@ -122,17 +123,27 @@ void shift_recv_done(struct shift_qp *sqp, const struct ib_wc *wc); /* ledger_lo
 void shift_recv_deliver(struct shift_qp *sqp);		/* any but hard interrupts */
 void shift_recv_flush(struct shift_qp *sqp);		/* sqp->lock */
 void shift_recv_armed(struct shift_qp *sqp);		/* ledger_lock */
+struct shift_recv shift_recv_got(struct shift_qp *sqp, const struct ib_wc *wc);	/* ledger_lock */
 void shift_recv_note(struct shift_qp *sqp, struct shift_recv *e);	/* ledger_lock */
 void shift_recv_shown(struct shift_qp *sqp, const struct shift_recv *e); /* ledger_lock */
 void shift_recv_imm_len(struct shift_qp *sqp, u32 len);
 
 /* move.c: changes of path that somebody wants */
 void shift_move_run(struct shift_qp *sqp);		/* sqp->lock */
-void shift_move_want(struct shift_qp *sqp, u8 to);	/* sqp->lock */
+/* Do both ends let what is under way finish, as both paths work? */
+static inline bool shift_move_settles(u32 cause)
+{
+	return cause == SHIFT_CAUSE_OPERATOR || cause == SHIFT_CAUSE_SRQ;
+}
+
+void shift_move_want(struct shift_qp *sqp, u8 to, bool keep);	/* sqp->lock */
+void shift_move_again(struct shift_qp *sqp);		/* sqp->lock */
+void shift_move_done(struct shift_qp *sqp);		/* sqp->lock */
 void shift_move_follow(struct shift_qp *sqp);		/* sqp->lock */
 void shift_move_settle(struct shift_qp *sqp);		/* sqp->lock; sleeps */
 /* ask for it; process context, no lock: QPs told so.  One of @sdev and @link_id */
-unsigned int shift_move_ask(struct shift_dev *sdev, u32 link_id, u32 qpn, u8 to);
+unsigned int shift_move_ask(struct shift_dev *sdev, u32 link_id, u32 qpn, u8 to,
+			    bool keep);
 
 /* standby.c: QPs of the kernel's; sqp->lock */
 int shift_standby_prepare(struct shift_qp *sqp, u8 path);

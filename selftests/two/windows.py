@@ -23,6 +23,9 @@ MIXES = {
     "ibv_wr_*, inline, lists": (
         [*MIXED, "--bidir", "--post", "wr", "--inline", "--sge", 4], 2, "local"),
     "asleep": ([*MIXED, "--bidir", "--events"], 2, "remote"),
+    "SRQ, both directions": ([*MIXED, "--bidir", "--srq"], 4, "local"),
+    "SRQ, send_inv": (["--srq", "--ops", "send_inv,send", "--mix", "--size", "1-9000", *PACE],
+                      2, "remote"),
     "send_inv": (["--ops", "send_inv", "--size", "1-9000", *PACE], 2, "local"),
     "send_inv, remote cable": (["--ops", "send_inv", "--size", "1-9000", *PACE], 2, "remote"),
     "mw": (["--ops", "mw,write", "--size", "1-9000", "--qp-timeout", 21, *PACE], 2, "local"),
@@ -42,10 +45,10 @@ def mixed(options, qps, side, bed):
     survives(bed, verify, side, qps)
 
 
-def there_and_back(bed):
+def there_and_back(more, bed):
     """Drained and taken back twice, under traffic with windows both ways."""
     allowed(bed)
-    verify = start(bed, *MIXED, "--bidir", qps=2)
+    verify = start(bed, *MIXED, "--bidir", *more, qps=2)
     counters = shift.Counters(bed)
     verify.go()
     verify.more(2)
@@ -60,11 +63,11 @@ def there_and_back(bed):
     counters.still("failed", "illegal", "msg_bad")
 
 
-def lost_answers(bed):
+def lost_answers(more, bed):
     """Executed, and no ACK tells: neither a second receive nor a second invalidation."""
     allowed(bed)
     client = bed.nodes[0]
-    verify = start(bed, "--ops", "send_inv", "--size", "1-9000", *PACE, qps=2,
+    verify = start(bed, "--ops", "send_inv", "--size", "1-9000", *PACE, *more, qps=2,
                    timeout=QP_TIMEOUT)
     counters = shift.Counters(bed)
     verify.go()
@@ -219,8 +222,10 @@ def register():
     """All of them."""
     for name, (options, qps, side) in MIXES.items():
         add("windows", name, partial(mixed, options, qps, side), FULL)
-    add("windows", "there and back", there_and_back, FULL)
-    add("windows", "send_inv, answers lost", lost_answers, FULL)
+    for more in ((), ("--srq",)):
+        name = " ".join(("", *more))
+        add("windows", f"there and back{name}", partial(there_and_back, more), FULL)
+        add("windows", f"send_inv, answers lost{name}", partial(lost_answers, more), FULL)
     add("windows", "bound before and after, and home again", windows_move, MAIN)
     for name, (before, after, last) in CLOSED.items():
         add("windows", f"closed: {name}", partial(closed, before, after, last), FULL)
