@@ -164,7 +164,7 @@ void shift_switch_take_over(struct shift_qp *sqp)
 	if (!errored)
 		return;
 	err = shift_fence(sqp, &errored);
-	if (err && err != -EIO && push_kept_error(sqp, sqp->error_status))
+	if (err && err != -EIO && err != -ECANCELED && push_kept_error(sqp, sqp->error_status))
 		sqp->error_status = IB_WC_WR_FLUSH_ERR;
 }
 

@@ -338,7 +338,7 @@ int shift_rxe_fence(struct shift_qp *sqp, bool *errored)
 	spin_lock_bh(&sqp->ledger_lock);
 	shift_notes_scan(sqp);
 	spin_unlock_bh(&sqp->ledger_lock);
-	/* a packet that is in the middle of it, on a processor that was kept from its work */
+	/* for a packet that is being received, on a processor that was kept from its work */
 	synchronize_rcu_expedited();
 	if (shift_fence_stop(sqp, IB_QPS_RESET)) {
 		/* it may go on: completions could come from there and from us */

@@ -129,7 +129,9 @@ static bool late(const struct shift_qp *sqp)
 /* On its own NIC for good, as its peer does not know of windows: see rxe_movable(). */
 static bool stuck(const struct shift_qp *sqp)
 {
-	return !sqp->path && READ_ONCE(sqp->spd->windows) && !READ_ONCE(sqp->windows);
+	/* none: it is of a PD that is older than the pair, and never protected */
+	return !sqp->path && sqp->spd && READ_ONCE(sqp->spd->windows) &&
+	       !READ_ONCE(sqp->windows);
 }
 
 /* Nothing of an earlier pool is remembered: another may come to lie there. */
