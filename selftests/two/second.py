@@ -181,7 +181,8 @@ def in_switch(bed, verify):
 def peer_resets(reach, bed):
     """The survivor gets its error; the peer's next life is known as a new one."""
     client, server = bed.nodes[:2]
-    verify = start(bed, *BIDIR, qps=QPS)
+    # retries of its own NIC are what ends it there: rxe's fences may wait for ever after one
+    verify = start(bed, *BIDIR, "--fence", 0 if reach is on_default else 8, qps=QPS)
     reach(bed, verify)
     illegal = shift.stats(client)["illegal"]
     server.reset()
