@@ -259,8 +259,10 @@ void shift_switch_backup_gone(struct shift_qp *sqp)
 	}
 	shift_standby_drop(sqp, SHIFT_PATH_BACKUP);
 	sqp->link[1] = NULL;
-	if (link)
+	if (link) {
+		shift_link_guard(link, false);
 		shift_link_put(link);
+	}
 	sqp->reason = SHIFT_REASON_DEVICE_GONE;
 	shift_notify_qp(sqp, SHIFT_QP_EV_STATE, ktime_get_real_ns());
 }

@@ -135,9 +135,21 @@ void shift_inbox_keep(struct shift_qp *sqp, const struct shift_msg *m)
 	spin_unlock_bh(&sqp->inbox_lock);
 }
 
+static bool is_protected(enum shift_state state)
+{
+	return state != SHIFT_ST_OFF && state != SHIFT_ST_FAIL && state != SHIFT_ST_APP;
+}
+
+/* Links beat for those that are protected, and for no other; sqp->lock. */
 void shift_switch_state(struct shift_qp *sqp, enum shift_state state)
 {
+	bool was = is_protected(sqp->state), is = is_protected(state);
+	int i;
+
 	spin_lock_bh(&sqp->inbox_lock);
 	WRITE_ONCE(sqp->state, state);
 	spin_unlock_bh(&sqp->inbox_lock);
+	for (i = 0; i < ARRAY_SIZE(sqp->link) && was != is; i++)
+		if (sqp->link[i])
+			shift_link_guard(sqp->link[i], is);
 }

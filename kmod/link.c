@@ -221,6 +221,22 @@ void shift_link_put(struct shift_link *link)
 	kref_put(&link->ref, shift_link_free);
 }
 
+/**
+ * shift_link_guard - a QP is protected from now on, or not any more
+ * @link: referenced.
+ * @on: one more that wants heartbeats, or one less.
+ *
+ * Context: process, or with spinlocks.
+ */
+void shift_link_guard(struct shift_link *link, bool on)
+{
+	unsigned long flags;
+
+	spin_lock_irqsave(&link->lock, flags);
+	link->guarded += on ? 1 : -1;
+	spin_unlock_irqrestore(&link->lock, flags);
+}
+
 u32 shift_link_id(const struct shift_link *link)
 {
 	return link->id;

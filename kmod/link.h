@@ -51,6 +51,7 @@ int shift_peer_walk(int (*fn)(const char *node, const struct shift_peer_nic *nic
 struct shift_link *shift_link_get(struct ib_device *dev, const union ib_gid *local,
 				  const union ib_gid *remote);
 void shift_link_put(struct shift_link *link);	/* process context */
+void shift_link_guard(struct shift_link *link, bool on);	/* one protected QP more, or less */
 u32 shift_link_id(const struct shift_link *link);
 enum shift_link_state shift_link_state(const struct shift_link *link);
 u64 shift_link_generation(const struct shift_link *link); /* connections so far */

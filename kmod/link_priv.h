@@ -99,6 +99,7 @@ struct shift_carrier {
  * @lock: all that follows.
  * @dev: NULL once the device has gone: no timer, no new carrier.
  * @users: references of shift_link_get(); the link stays in the table.
+ * @guarded: protected QPs that may use it, whose heartbeats it sends.
  * @carriers: carriers that may still have something on the device, and attempts
  *	to make one; the link stays in the table.
  * @idle: woken when @carriers becomes 0.
@@ -120,6 +121,7 @@ struct shift_link {
 	spinlock_t lock;
 	struct ib_device *dev;
 	unsigned int users;
+	unsigned int guarded;
 	unsigned int carriers;
 	wait_queue_head_t idle;
 	struct shift_carrier *pending;

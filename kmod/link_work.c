@@ -15,7 +15,7 @@
 
 static unsigned int heartbeat_ms = 250;
 module_param(heartbeat_ms, uint, 0644);
-MODULE_PARM_DESC(heartbeat_ms, "ms between heartbeats of a link that QPs use, 0: none");
+MODULE_PARM_DESC(heartbeat_ms, "ms between heartbeats of a link that protected QPs use, 0: none");
 
 static unsigned int silent_ms = 400;
 module_param(silent_ms, uint, 0644);
@@ -118,7 +118,7 @@ static void shift_link_beat(struct shift_link *link)
 	if (shift_link_is_silent(link)) {
 		link->carrier->silent = true;
 		shift_carrier_retire(link->carrier, "silent", 0);
-	} else if (link->users && !link->carrier->sending) {
+	} else if (link->guarded && !link->carrier->sending) {
 		m.heartbeat.seq = ++link->heartbeat;
 		shift_carrier_post_send(link->carrier, &m);
 	}
