@@ -59,8 +59,8 @@ void die(int code, const char *format, ...)
 }
 
 enum long_only { OPT_OPS = 256, OPT_MIX, OPT_SEED, OPT_POLL, OPT_SRQ, OPT_SHARED_CQ,
-		 OPT_RESIZE_CQ, OPT_SMALL_CQ, OPT_GUARD, OPT_ALLOW_ERROR, OPT_SOLICITED, OPT_RD_ATOMIC,
-		 OPT_FENCE, OPT_SABOTAGE, OPT_COST, OPT_KEYLESS };
+		 OPT_RESIZE_CQ, OPT_SMALL_CQ, OPT_GUARD, OPT_ALLOW_ERROR, OPT_SOLICITED,
+		 OPT_MORE_EVENTS, OPT_RD_ATOMIC, OPT_FENCE, OPT_SABOTAGE, OPT_COST, OPT_KEYLESS };
 
 static const struct option long_options[] = {
 	{ "device", 1, NULL, 'd' }, { "gid-index", 1, NULL, 'x' },
@@ -79,6 +79,7 @@ static const struct option long_options[] = {
 	{ "resize-cq", 0, NULL, OPT_RESIZE_CQ }, { "guard", 0, NULL, OPT_GUARD },
 	{ "allow-error", 0, NULL, OPT_ALLOW_ERROR },
 	{ "solicited", 0, NULL, OPT_SOLICITED },
+	{ "more-events", 0, NULL, OPT_MORE_EVENTS },
 	{ "rd-atomic", 1, NULL, OPT_RD_ATOMIC }, { "fence", 1, NULL, OPT_FENCE },
 	{ "small-cq", 0, NULL, OPT_SMALL_CQ },
 	{ "sabotage", 1, NULL, OPT_SABOTAGE },
@@ -119,6 +120,7 @@ static void usage(int status)
 	       "  --srq  --shared-cq  one for all QPs\n"
 	       "  --resize-cq         again and again under traffic\n"
 	       "  --solicited         with --events: receives only wake by such\n"
+	       "  --more-events       with --solicited: an event too many is nobody's fault\n"
 	       "  --keyless           a READ of no bytes has a key that is none\n"
 	       "  --rd-atomic N       READs and atomics in flight (4)\n"
 	       "  --guard             stamp what was delivered; nobody may change it\n"
@@ -182,6 +184,7 @@ static bool parse_ops(struct options *opt, int c)
 	case OPT_GUARD: opt->guard = true; break;
 	case OPT_ALLOW_ERROR: opt->allow_error = true; break;
 	case OPT_SOLICITED: opt->solicited = true; break;
+	case OPT_MORE_EVENTS: opt->more_events = true; break;
 	case OPT_RD_ATOMIC: opt->rd_atomic = number(optarg, 1, 128); break;
 	case OPT_FENCE: opt->fence = number(optarg, 0, 1000); break;
 	case OPT_SABOTAGE: opt->sabotage = optarg; break;
@@ -204,7 +207,8 @@ static void check_options(const struct options *opt)
 		sabotage_check(opt->sabotage);
 	if (!opt->ops && (opt->size_min != opt->size || opt->mix || opt->srq ||
 			  opt->poll_ex || opt->shared_cq || opt->resize_cq || opt->guard ||
-			  opt->allow_error || opt->solicited || opt->sabotage))
+			  opt->allow_error || opt->solicited || opt->more_events ||
+			  opt->sabotage))
 		die(EXIT_SETUP, "an option that needs --ops");
 }
 

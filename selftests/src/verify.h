@@ -71,6 +71,7 @@ struct options {
 	bool guard;
 	bool allow_error;
 	bool solicited;
+	bool more_events;
 	bool keyless;
 	bool cost;
 };

@@ -167,6 +167,7 @@ def by_link(bed):
     """Away from one link, and one QP back."""
     client = bed.nodes[0]
     verify = start(bed, *shape(4096, 2), qps=2)
+    counters = shift.Counters(bed)
     verify.go()
     verify.more(2)
     shift.refused(client, "link", "switch", "9999", says="link")
@@ -183,7 +184,52 @@ def by_link(bed):
     verify.more(2)
     home(bed, verify)
     verify.more(2)
+    shift.must(client, "link", "switch", str(link[0]))
+    everywhere(bed, verify, "fallback")
+    # and away from the backup's
+    link = [row["link"] for row in shift.show(client, "link") if row["dev"] == "rxe1"]
+    shift.must(client, "link", "switch", str(link[0]))
+    everywhere(bed, verify, "returned")
+    verify.more(2)
     verify.finish()
+    counters.moved("returns", 4)
+    counters.moved("switches", 8)
+    counters.still("failed", "illegal", "msg_bad")
+
+
+def gid_indices(node, address):
+    """Where the GIDs of an address are in the table of rxe0."""
+    last = "".join(f"{int(part):02x}" for part in address.split("."))
+    return node.must("cd /sys/class/infiniband/rxe0/ports/1/gids && grep -li "
+                     f"'{last[:4]}:{last[4:]}$' *").split()
+
+
+@test("home", "the address has another GID index by then")
+def another_index(bed):
+    """It is looked up by value: on the way home, and for a second fault."""
+    client = bed.nodes[0]
+    verify = start(bed, *BIDIR, qps=2)
+    survives(bed, verify, "local", 2, finish=False)
+    address = client.address(0)
+    before = gid_indices(client, address)
+    try:
+        # the old entry stays taken while a QP refers to it
+        client.must(f"ip addr del {address}/24 dev rail0 && ip addr add 192.0.2.1/24 dev rail0 "
+                    f"&& ip addr add {address}/24 dev rail0")
+        bed.plug_all()
+        after = wait_for("a GID of the address", lambda: gid_indices(client, address))
+        check(not set(before) & set(after), f"its indices were {before} and are {after}")
+        shift.wait_session(bed, 2)
+        home(bed, verify)
+        verify.more(2)
+        counters = shift.Counters(bed)
+        pull(bed, "local")
+        everywhere(bed, verify, "fallback")
+        verify.more(2)
+        verify.finish()
+        counters.still("failed", "illegal", "msg_bad")
+    finally:
+        client.must("ip addr del 192.0.2.1/24 dev rail0")
 
 
 def register():

@@ -20,8 +20,10 @@ MIXES = {
     "all, one direction": (MIXED, 1, "remote", FULL),
     "ibv_wr_*, inline, lists": (
         [*MIXED, "--bidir", "--post", "wr", "--inline", "--sge", 4], 2, "local", FULL),
-    # Not --solicited: what comes from the backup may wake more than asked for.
     "asleep": ([*MIXED, "--bidir", "--events"], 2, "remote", FULL),
+    # What comes from the backup may wake more than asked for, and never less.
+    "asleep, solicited events": (
+        [*MIXED, "--bidir", "--events", "--solicited", "--more-events"], 2, "local", FULL),
     "one CQ for all, resized": (
         [*MIXED, "--bidir", "--shared-cq", "--resize-cq"], 4, "local", STOCK),
     "one CQ for all, remote cable": (
@@ -77,6 +79,8 @@ def lost_answer(name, opcode, options, bed):
     wait_for("failover on both nodes", lambda: all(
         n >= 2 for n in counters.delta("switches")), 120)
     check(dropped(bed) > 0, "no packet was dropped")
+    if name != "read":
+        check(counters.delta("executed")[0] > 0, "nothing was found executed")
     verify.more(3)
     verify.finish()
     counters.still("failed", "illegal", "msg_bad")

@@ -7,9 +7,7 @@ import shift
 from registry import BARE, SHIFT, STOCK, test
 from testbed import Failure, check, wait_for
 from traffic import QP_TIMEOUT, perftest
-from two.failover import dropped
-
-ANYWAY = "/sys/module/rdma_shift/parameters/atomics_anyway"
+from two.failover import atomics_move, dropped
 
 
 def bytes_sent(node, rail=0):
@@ -153,8 +151,6 @@ def atomics(bed, program, opcode, *options):
 
     One atomic is under way at a time: the first packet lost is the last of its kind.
     """
-    for node in bed.nodes:
-        node.must(f"echo Y >{ANYWAY}")
     run = Run(bed, program, *options, much=1 << 15)
     bed.drop(run.server, 0, "--dir", "in" if opcode == "RC_FETCH_ADD" else "out",
              "--opcode", opcode)
@@ -163,46 +159,38 @@ def atomics(bed, program, opcode, *options):
     return run
 
 
-def move_no_atomics(bed):
-    """As it was."""
-    for node in bed.nodes:
-        node.must(f"echo N >{ANYWAY}")
-
-
 @test("perftest", "ib_atomic_bw, the request lost: there and back")
 def atomic_bw(bed):
     """What was not executed is executed at the other end of the backup, once."""
-    run = atomics(bed, "ib_atomic_bw", "RC_FETCH_ADD", "-n", 15000)
-    run.flows(1)
-    run.home()
-    run.finish()
-    move_no_atomics(bed)
+    with atomics_move(bed):
+        run = atomics(bed, "ib_atomic_bw", "RC_FETCH_ADD", "-n", 15000)
+        run.flows(1)
+        run.home()
+        run.finish()
 
 
 @test("perftest", "ib_atomic_bw, the answer lost: an error")
 def atomic_bw_lost(bed):
     """Nobody knows what was there before it: it is not executed again."""
-    run = atomics(bed, "ib_atomic_bw", "RC_ATOMIC_ACK", "-n", 15000)
-    check(run.running.wait(180), "it ended well")
-    check("Completion with error" in run.running.text, run.running.tail())
-    check(any(run.counters.delta("failed")), "no QP has failed")
-    run.counters.still("illegal", "msg_bad")
-    run.serving.stop()
-    move_no_atomics(bed)
+    with atomics_move(bed):
+        run = atomics(bed, "ib_atomic_bw", "RC_ATOMIC_ACK", "-n", 15000)
+        check(run.running.wait(180), "it ended well")
+        check("Completion with error" in run.running.text, run.running.tail())
+        check(any(run.counters.delta("failed")), "no QP has failed")
+        run.counters.still("illegal", "msg_bad")
+        run.serving.stop()
 
 
 @test("perftest", "ib_atomic_lat, moved away before the cable is pulled, and back")
 def atomic_lat(bed):
     """A move waits for answers, so every atomic survives it."""
-    for node in bed.nodes:
-        node.must(f"echo Y >{ANYWAY}")
-    run = Run(bed, "ib_atomic_lat", "-n", 12000, much=1 << 15)
-    shift.must(run.client, "pair", "drain", "rxe0")
-    run.all_in("fallback")
-    run.pull()
-    run.home()
-    run.finish()
-    move_no_atomics(bed)
+    with atomics_move(bed):
+        run = Run(bed, "ib_atomic_lat", "-n", 12000, much=1 << 15)
+        shift.must(run.client, "pair", "drain", "rxe0")
+        run.all_in("fallback")
+        run.pull()
+        run.home()
+        run.finish()
 
 
 @test("perftest", "ib_write_bw without the module ends in an error", STOCK,

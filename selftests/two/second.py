@@ -4,7 +4,7 @@
 from functools import partial
 
 import shift
-from registry import add, test
+from registry import FULL, STOCK, add, test
 from testbed import CONTROL_RAIL, TOP, check, wait_for
 from traffic import SPOILT_RECEIVE, spoilt_receive
 from two.failover import goes_silent, pull, shape, start, survives
@@ -44,6 +44,7 @@ def is_settling(bed, verify):
     verify.more(1)
     goes_silent(bed)
     shift.must(bed.nodes[0], "pair", "drain", bed.nics.default)
+    telling(verify, lambda: wait_for("a switch", lambda: moves_on(bed), 30))
 
 
 STATES = {"fallback": in_fallback, "returned": is_returned, "asking": is_asking,
@@ -261,9 +262,9 @@ def in_failback(bed, verify):
     bed.nodes[0].start(["shiftctl", "pair", "undrain", bed.nics.default])
 
 
-def again(reach, rail, bed):
-    """Both paths are cut for a while: each QP goes on, or ends in an error that is right."""
-    verify = start(bed, *BIDIR, "--allow-error", qps=4)
+def again(reach, rail, both, bed):
+    """A second cut.  Of both paths: each QP goes on, or ends in an error that is right."""
+    verify = start(bed, *BIDIR, *(["--allow-error"] if both else []), qps=4)
     counters = shift.Counters(bed)
     reach(bed, verify)
     bed.nodes[1].link(rail, False)
@@ -274,12 +275,13 @@ def again(reach, rail, bed):
     verify.client.send("stop")
     verify.end()
     check(sum(counters.delta("faults")) > 0, "no fault was counted")
-    counters.still("illegal", "msg_bad")
+    counters.still("illegal", "msg_bad", *([] if both else ["failed"]))
 
 
-for _name, _reach, _rail in (("the handshake", is_asking, 0), ("the replay", in_replay, 1),
-                             ("the failback", in_failback, 0)):
-    add("second", f"a cable goes in {_name}, all come back", partial(again, _reach, _rail))
+for _name, _how, _kernels in (("the handshake", (is_asking, 0, True), FULL),
+                              ("the replay", (in_replay, 1, True), FULL),
+                              ("the failback", (in_failback, 0, False), STOCK)):
+    add("second", f"a cable goes in {_name}, all come back", partial(again, *_how), _kernels)
 
 
 def own_error(moment, options, bed):
@@ -310,7 +312,7 @@ for _moment, _depth, _options in (
         partial(own_error, _moment, ("--depth", _depth, *_options)))
 
 
-@test("second", "link switch with a small CQ and unsignaled work")
+@test("second", "a small CQ and unsignaled work: link switch, and a cable")
 def small_queue(bed):
     """The CQ has room for the signaled ones and for nothing that a fence might add."""
     client = bed.nodes[0]
@@ -325,8 +327,12 @@ def small_queue(bed):
     verify.more(2)
     home(bed, verify)
     verify.more(1)
+    pull(bed, "local")
+    everywhere(bed, verify, "fallback")
+    verify.more(2)
     verify.finish()
     counters.moved("returns", QPS)
+    counters.moved("switches", 3 * QPS)
     counters.still("failed", "illegal", "msg_bad")
 
 

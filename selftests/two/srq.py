@@ -50,6 +50,7 @@ def lost_acks(bed):
     wait_for("failover on both nodes",
              lambda: all(n >= 2 for n in counters.delta("switches")), 120)
     check(dropped(bed) > 0, "no packet was dropped")
+    check(counters.delta("executed")[0] > 0, "nothing was found executed")
     verify.more(3)
     verify.finish()
     counters.still("failed", "illegal", "msg_bad")
