@@ -45,16 +45,34 @@ static void send_gone(struct shift_qp *sqp)
 	shift_switch_send(sqp, sqp->path, &m);
 }
 
+/**
+ * shift_switch_owed - an error that was kept back, and had no room until now
+ * @sqp: the QP, locked.
+ */
+void shift_switch_owed(struct shift_qp *sqp)
+{
+	struct shift_abi_wc wc = { .status = sqp->owed_status, .qp_num = sqp->qpn };
+
+	if (!sqp->owed_status || !sqp->registered)
+		return;
+	if (shift_cq_push(sqp->scq, &wc, NULL) == -ENOSPC)
+		shift_switch_arm(sqp, SHIFT_AGAIN_MS);
+	else
+		sqp->owed_status = 0;
+}
+
 /*
  * The error that was kept back, if there is nothing outstanding to give it to.  One of a
  * QP of the kernel's was nobody's completion yet.
  */
 static bool push_kept_error(struct shift_qp *sqp, u32 status)
 {
-	struct shift_abi_wc wc = { .status = status, .qp_num = sqp->qpn };
-
-	return !sqp->path && test_bit(SHIFT_QP_ERRORED, &sqp->flags) && sqp->registered &&
-	       !shift_ledger_count(&sqp->ledger) && !shift_cq_push(sqp->scq, &wc, NULL);
+	if (sqp->path || !test_bit(SHIFT_QP_ERRORED, &sqp->flags) || !sqp->registered ||
+	    shift_ledger_count(&sqp->ledger))
+		return false;
+	sqp->owed_status = status;
+	shift_switch_owed(sqp);
+	return true;
 }
 
 /*
@@ -142,6 +160,19 @@ static u32 kept_status(const struct shift_qp *sqp)
 	return !sqp->path && test_bit(SHIFT_QP_ERRORED, &sqp->flags) ? sqp->error_status : 0;
 }
 
+/* None is kept back from now on, or one was: the verdict looks under the same lock. */
+static bool keeps_errors(struct shift_qp *sqp)
+{
+	bool errored;
+
+	spin_lock_bh(&sqp->inbox_lock);
+	errored = test_bit(SHIFT_QP_ERRORED, &sqp->flags);
+	if (!errored)
+		set_bit(SHIFT_QP_APP, &sqp->flags);
+	spin_unlock_bh(&sqp->inbox_lock);
+	return errored;
+}
+
 /**
  * shift_switch_take_over - the application ends a QP whose errors are kept back
  * @sqp: the QP, locked, on its own NIC.
@@ -156,12 +187,7 @@ void shift_switch_take_over(struct shift_qp *sqp)
 
 	if (sqp->state == SHIFT_ST_OFF || sqp->state == SHIFT_ST_APP || !sqp->registered)
 		return;
-	spin_lock_bh(&sqp->inbox_lock);
-	errored = test_bit(SHIFT_QP_ERRORED, &sqp->flags);
-	if (!errored)
-		set_bit(SHIFT_QP_APP, &sqp->flags);
-	spin_unlock_bh(&sqp->inbox_lock);
-	if (!errored)
+	if (!keeps_errors(sqp))
 		return;
 	err = shift_fence(sqp, &errored);
 	if (err && err != -EIO && err != -ECANCELED && push_kept_error(sqp, sqp->error_status))
@@ -208,11 +234,12 @@ void shift_switch_unprotect(struct shift_qp *sqp, enum shift_reason reason)
 	if (sqp->state == SHIFT_ST_APP || sqp->state == SHIFT_ST_FAIL) {
 		shift_switch_state(sqp, SHIFT_ST_OFF);
 		shift_pairing_drop(sqp);
+		sqp->owed_status = 0;
 		sqp->reason = reason;
 		return;
 	}
 	if (sqp->path || test_bit(SHIFT_QP_FENCED, &sqp->flags) ||
-	    (sqp->state != SHIFT_ST_OFF && test_bit(SHIFT_QP_ERRORED, &sqp->flags))) {
+	    (sqp->state != SHIFT_ST_OFF && keeps_errors(sqp))) {
 		shift_switch_fail(sqp, IB_WC_RETRY_EXC_ERR);
 		return;
 	}
@@ -220,6 +247,7 @@ void shift_switch_unprotect(struct shift_qp *sqp, enum shift_reason reason)
 		sqp->reason = reason;
 		send_gone(sqp);
 		shift_switch_state(sqp, SHIFT_ST_OFF);
+		clear_bit(SHIFT_QP_APP, &sqp->flags);
 		if (test_bit(SHIFT_QP_GATED, &sqp->flags))
 			shift_switch_call_off(sqp);
 	}

@@ -288,7 +288,6 @@ int shift_mlx5_fence(struct shift_qp *sqp, bool *errored)
 	*errored = shift_fence_query(sqp, attr) ? test_bit(SHIFT_QP_ERRORED, &sqp->flags) :
 						  attr->qp_state == IB_QPS_ERR;
 	if (*errored && own_error(sqp)) {
-		clear_bit(SHIFT_QP_GATED, &sqp->flags);
 		err = -ECANCELED;
 		goto out;
 	}

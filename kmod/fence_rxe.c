@@ -247,6 +247,25 @@ static void copy_still(struct shift_qp *sqp, struct shift_still *still,
 	} while (ktime_get_ns() < end);
 }
 
+static bool half_round(const struct shift_cq *scq, u32 from)
+{
+	u32 slots = scq->ring.slots;
+
+	return ((shift_ring_producer(&scq->ring) - from) & (slots - 1)) >= slots / 2;
+}
+
+/*
+ * Has too much happened since the copy, in the time of a grace period?  Others may fill the
+ * CQ, and what failed after the copy is not in it.
+ */
+static bool outdated(struct shift_qp *sqp, const struct shift_still *still,
+		     struct ib_qp_attr *attr)
+{
+	return (!shift_fence_query(sqp, attr) && attr->qp_state == IB_QPS_ERR) ||
+	       half_round(sqp->scq, still->scq_producer) ||
+	       half_round(sqp->rcq, still->rcq_producer);
+}
+
 /* The copied ring becomes the ledger: entry for entry, from @rewind->first. */
 static int fill_ledger(struct shift_qp *sqp, const struct shift_rxe_rewind *rewind)
 {
@@ -300,6 +319,7 @@ int shift_rxe_fence(struct shift_qp *sqp, bool *errored)
 	};
 	struct shift_still still = { .send = &view };
 	int err, rewound, deaf, seen, seen_err, got = 0, sends = -1;
+	bool waited = false;
 	struct shift_rxe_rewind rewind;
 	struct ib_qp_attr *attr;
 	u8 *slot;
@@ -314,6 +334,7 @@ int shift_rxe_fence(struct shift_qp *sqp, bool *errored)
 	shift_rxe_hold(sqp);
 	if (!test_bit(SHIFT_QP_ERRORED, &sqp->flags))
 		wait_quiet(sqp);
+again:
 	copy_still(sqp, &still, attr);
 	if (shift_fence_query(sqp, attr))
 		view.errored = test_bit(SHIFT_QP_ERRORED, &sqp->flags) ||
@@ -329,7 +350,6 @@ int shift_rxe_fence(struct shift_qp *sqp, bool *errored)
 		rewound = shift_rxe_rewind(&view, &rewind);
 	if (rewound && view.errored && !test_bit(SHIFT_QP_ERRORED, &sqp->flags)) {
 		/* no path error in the ring: what failed is the application's */
-		clear_bit(SHIFT_QP_GATED, &sqp->flags);
 		err = -ECANCELED;
 		goto out_free;
 	}
@@ -338,8 +358,13 @@ int shift_rxe_fence(struct shift_qp *sqp, bool *errored)
 	spin_lock_bh(&sqp->ledger_lock);
 	shift_notes_scan(sqp);
 	spin_unlock_bh(&sqp->ledger_lock);
-	/* for a packet that is being received, on a processor that was kept from its work */
-	synchronize_rcu_expedited();
+	if (!waited) {
+		/* for a packet that is being received, on a processor that was kept from its work */
+		synchronize_rcu_expedited();
+		waited = true;
+		if (!view.errored && outdated(sqp, &still, attr))
+			goto again;
+	}
 	if (shift_fence_stop(sqp, IB_QPS_RESET)) {
 		/* it may go on: completions could come from there and from us */
 		err = -EBUSY;

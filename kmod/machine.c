@@ -216,6 +216,7 @@ static void handle_deadline(struct shift_qp *sqp)
 		break;
 	case SHIFT_ST_APP:
 	case SHIFT_ST_FAIL:
+		shift_switch_owed(sqp);
 		shift_replay_flush(sqp);
 		break;
 	case SHIFT_ST_RUN:

@@ -300,6 +300,7 @@ struct shift_qp {
 	u32 error_pos;			/* ... and where the send CQ's ring was then */
 	u32 error_rpos;			/* ... and the receive CQ's */
 	u32 fail_status;		/* enum ib_wc_status for the first unfinished */
+	u32 owed_status;		/* one that was kept back, and waits for room in the CQ */
 	u32 stop_status;		/* an operation that cannot be replayed waits */
 	bool first_done;		/* first completion on the new path was seen */
 	enum shift_cause cause;

@@ -148,12 +148,21 @@ static void wake(struct shift_srq *ssrq)
 		mod_delayed_work(shift_wq, &ssrq->timer, msecs_to_jiffies(FOLLOW_MS));
 }
 
+/* Late, and can follow: now, or once what it is doing is over. */
+static bool can_follow(const struct shift_qp *sqp)
+{
+	enum shift_state state = READ_ONCE(sqp->state);
+
+	return late(sqp) && !stuck(sqp) && state != SHIFT_ST_OFF &&
+	       state != SHIFT_ST_FAIL && state != SHIFT_ST_APP;
+}
+
 static void kick_members(struct shift_srq *ssrq)
 {
 	struct shift_qp *sqp;
 
 	list_for_each_entry(sqp, &ssrq->members, srq_node)
-		if (ssrq->broken || (ssrq->target && stays(sqp)) || late(sqp))
+		if (ssrq->broken || (ssrq->target && stays(sqp)) || can_follow(sqp))
 			shift_switch_kick(sqp, SHIFT_QP_FOLLOW);
 }
 
@@ -331,7 +340,7 @@ u8 shift_srq_wanted(const struct shift_qp *sqp, bool *broken)
 	*broken = ssrq->broken;
 	if (ssrq->target && stays(sqp))
 		path = ssrq->target->path;
-	else if (!ssrq->target && late(sqp))
+	else if (!ssrq->target && can_follow(sqp))
 		path = ssrq->pool->path;
 	if (path)
 		wake(ssrq);
@@ -458,7 +467,7 @@ void shift_srq_timer(struct work_struct *work)
 	over = ssrq->target && ktime_get_ns() > ssrq->deadline_ns;
 	again = ssrq->target;
 	list_for_each_entry(sqp, &ssrq->members, srq_node)
-		again |= late(sqp) && !stuck(sqp) && READ_ONCE(sqp->state) == SHIFT_ST_RUN;
+		again |= can_follow(sqp);
 	kick_members(ssrq);
 	if (again && !over)
 		wake(ssrq);

@@ -61,6 +61,7 @@ void shift_switch_call_off(struct shift_qp *sqp);
 void shift_switch_fail(struct shift_qp *sqp, u32 status);
 void shift_switch_app(struct shift_qp *sqp);
 void shift_switch_take_over(struct shift_qp *sqp);
+void shift_switch_owed(struct shift_qp *sqp);
 void shift_switch_unprotect(struct shift_qp *sqp, enum shift_reason reason);
 void shift_switch_backup_gone(struct shift_qp *sqp);
 void shift_switch_peer_gone(struct shift_qp *sqp);

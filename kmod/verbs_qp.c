@@ -316,7 +316,8 @@ static int wrap_modify_qp(struct ib_qp *qp, struct ib_qp_attr *attr, int mask,
 		goto unlock;
 	}
 	if ((mask & IB_QP_STATE) && (attr->qp_state == IB_QPS_ERR ||
-				     attr->qp_state == IB_QPS_RESET)) {
+				     attr->qp_state == IB_QPS_RESET) &&
+	    ib_modify_qp_is_ok(sqp->app_state, attr->qp_state, IB_QPT_RC, mask)) {
 		shift_switch_take_over(sqp);
 		if (shift_qp_is_away(sqp)) {
 			err = qp_modify_away(sqp, attr, mask, udata);
