@@ -17,13 +17,14 @@ class Verify:
     """shift_verify, server on one node and client on another."""
 
     def __init__(self, client, server, *options, env=PATCHED, qps=1,
-                 device="rxe0", user="root"):
+                 device="rxe0", user="root", server_env=None):
         self.client_node = client
         self.server_node = server
         self.qps = qps
         words = ["shift_verify", "--device", device, "--qps", str(qps),
                  *map(str, options)]
-        self.server = server.start(words, env=env, user=user)
+        self.server = server.start(words, env=env if server_env is None else server_env,
+                                   user=user)
         self.server.wait_line("^listening$")
         self.client = client.start(
             [*words, "--hold", server.address(CONTROL_RAIL)], env=env,

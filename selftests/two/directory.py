@@ -7,6 +7,7 @@ from functools import partial
 
 import shift
 from directory import Etcd, start_shiftd
+from figures import Monitor
 from registry import FULL, LOADED, MAIN, STOCK, add, test
 from testbed import check, wait_for
 from traffic import QP_TIMEOUT
@@ -71,6 +72,17 @@ def by_directory(bed):
         survives(bed, verify, "local")
 
 
+def one_first(monitors):
+    """Each node sends one ahead; the others moved when one had arrived."""
+    for monitor in monitors:
+        events = [(event["qpn"], event["event"]) for _, event in monitor.events()]
+        moved = list(dict.fromkeys(qpn for qpn, name in events if name == "agreed"))
+        check(len(moved) == 4, f"moves: {events}")
+        check(events.index((moved[0], "replayed")) < events.index((moved[2], "agreed")),
+              f"no canary: {events}")
+        monitor.process.stop()
+
+
 @test("directory", "back home when the path is good again", MAIN, LOADED)
 def failback(bed):
     """Nobody gives a command; order and data are as ever."""
@@ -86,10 +98,12 @@ def failback(bed):
             wait_for("failover on both nodes",
                      lambda before=before: min(before.delta("switches")) >= 4, 60)
             verify.more(2)
+            monitors = [Monitor(node) for node in bed.nodes]
             bed.plug_all()
             for node in bed.nodes:
                 shift.protected(node, 4, "returned")
             verify.more(2)
+            one_first(monitors)
         verify.finish()
         counters.moved("returns", 4)
         counters.still("failed", "illegal", "msg_bad")

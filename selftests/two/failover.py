@@ -316,6 +316,60 @@ add("failover", "silent loss, found by heartbeats", partial(heartbeat, True), MA
 add("failover", "silent loss while idle, found by heartbeats", partial(heartbeat, False))
 
 
+def packets(node):
+    """RoCE packets that each of its devices has sent."""
+    return [int(word) for word in node.must(
+        "cat /sys/class/infiniband/rxe[01]/ports/1/hw_counters/sent_pkts").split()]
+
+
+def uptime(node):
+    """Seconds of a node's own clock."""
+    return float(node.must("cat /proc/uptime").split()[0])
+
+
+@contextmanager
+def beating(bed, seconds):
+    """For a while: the interval of heartbeats."""
+    parameter = "/sys/module/rdma_shift/parameters/heartbeat_ms"
+    before = bed.nodes[0].must(f"cat {parameter}").strip()
+    scaled = int(seconds * 1000 / shift.DEADLINE_SCALE)
+    try:
+        for node in bed.nodes:
+            node.must(f"echo {scaled} > {parameter}")
+        yield
+    finally:
+        for node in bed.nodes:
+            node.must(f"echo {before} > {parameter}")
+
+
+@test("failover", "heartbeats: one at a time, and for protected QPs only", STOCK)
+def beats(bed):
+    """An idle path costs a packet and an ACK per interval and direction, or nothing at all."""
+    client, server = bed.nodes[:2]
+    with beating(bed, .2):
+        verify = start(bed, *shape(4096, 1))
+        shift.wait_session(bed, 2)
+        began, first = uptime(client), packets(client)
+        wait_for("heartbeats on both links", lambda: all(
+            now - then >= 10 for now, then in zip(packets(client), first)), 60)
+        sent = [now - then for now, then in zip(packets(client), first)]
+        most = 2 * ((uptime(client) - began) / .2 + 2)
+        check(max(sent) <= most, f"{sent} packets, more than {most:.0f}")
+        verify.go()
+        verify.finish()
+        # the peer's provider does not know of us: links, and no protection
+        verify = Verify(client, server, *shape(4096, 1), server_env={})
+        shift.wait_reason(client, "peer-unprotected")
+        shift.wait_session(bed, 2)
+        began, first = uptime(client), packets(client)
+        wait_for("ten intervals", lambda: uptime(client) - began > 2)
+        sent = [now - then for now, then in zip(packets(client), first)]
+        # on the backup it asks its peer now and then
+        check(not sent[0] and sent[1] < 10, f"{sent} packets")
+        verify.go()
+        verify.finish()
+
+
 @test("failover", "both cables at once, a QP in each direction")
 def both_ends(bed):
     """Both sides detect and ask at the same time."""
