@@ -69,14 +69,20 @@ void exchange(int fd, const void *mine, void *theirs, size_t len)
 int find_gid(struct ibv_context *context, union ibv_gid *gid)
 {
 	struct ibv_gid_entry entry;
+	struct ibv_port_attr port;
 	int i;
 
-	for (i = 0; !ibv_query_gid_ex(context, 1, i, &entry, 0); i++)
+	if (ibv_query_port(context, 1, &port))
+		die("port");
+	for (i = 0; i < port.gid_tbl_len; i++) {
+		if (ibv_query_gid_ex(context, 1, i, &entry, 0))
+			continue;	/* the table may have holes */
 		if (entry.gid_type == IBV_GID_TYPE_ROCE_V2 && !entry.gid.raw[0] &&
 		    entry.gid.raw[10] == 0xff) {
 			*gid = entry.gid;
 			return i;
 		}
+	}
 	die("no GID");
 	return -1;
 }

@@ -229,7 +229,11 @@ def another_index(bed):
         verify.finish()
         counters.still("failed", "illegal", "msg_bad")
     finally:
-        client.must("ip addr del 192.0.2.1/24 dev rail0")
+        bed.stop_processes()
+        # to the first index that is free: the one it had
+        client.must("ip addr del 192.0.2.1/24 dev rail0; ip addr del {0}/24 dev rail0; "
+                    "ip addr add {0}/24 dev rail0".format(address))
+        wait_for("the index of before", lambda: gid_indices(client, address) == before)
 
 
 def register():
