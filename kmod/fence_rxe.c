@@ -359,7 +359,7 @@ again:
 	shift_notes_scan(sqp);
 	spin_unlock_bh(&sqp->ledger_lock);
 	if (!waited) {
-		/* for a packet that is being received, on a processor that was kept from its work */
+		/* for a packet in the middle of it, on a processor that was kept from its work */
 		synchronize_rcu_expedited();
 		waited = true;
 		if (!view.errored && outdated(sqp, &still, attr))
