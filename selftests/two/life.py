@@ -7,7 +7,7 @@ import shift
 from ends import Ends
 from registry import FULL, MAIN, add, test
 from testbed import check, wait_for
-from two.failover import dropped, fall_back, patience
+from two.failover import beating, dropped, fall_back, patience
 
 SHORT = 16		# timeout of an ACK: 0.27 s
 LONG = 18		# 1 s
@@ -51,9 +51,12 @@ def kept_back(bed, ends):
 
 
 def ended(order, state, bed):
-    """What was kept back is shown, all of it, once; and the QP can be used again."""
+    """What was kept back is shown, all of it, once; and the QP can be used again.
+
+    No heartbeats: once a link has found out that the backup is dead, too, the module gives up.
+    """
     ends = live(bed, SHORT)
-    with patience(bed, 0):
+    with patience(bed, 0), beating(bed, 0):
         counters = kept_back(bed, ends)
         seen = len(ends.client.lines)
         ends.do(ends.client, order)
