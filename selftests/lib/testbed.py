@@ -39,11 +39,11 @@ class Nics:
         self.backup = backup
         self.env = env              # of applications
         self.begin = begin          # function of a node: makes them, and their pairs
-        self.lacks = lacks          # options of shift_verify that they cannot have
+        self.lacks = lacks          # options and operations of shift_verify that they cannot have
         self.flushes = flushes      # a fence does, so that errors are swallowed in any case
 
     def has(self, options):
-        """Those of shift_verify's options that can be had."""
+        """Those of shift_verify's options, or operations, that can be had."""
         return [option for option in options if option not in self.lacks]
 
 

@@ -39,7 +39,7 @@ def leave(node):
     node.run("rmmod mlx5_soft")
 
 
-MLX5 = Nics("mls0", "mls1", ENVS["patched"], begin, lacks=["--resize-cq", "--srq"],
+MLX5 = Nics("mls0", "mls1", ENVS["patched"], begin, lacks=["--resize-cq", "--srq", "send_inv", "mw", "fadd", "cas"],
             flushes=True)
 
 

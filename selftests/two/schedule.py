@@ -6,16 +6,20 @@ the tests; selftests/campaign runs as many as it is told to.
 """
 
 import random
+from contextlib import nullcontext
 from functools import partial
 
 import shift
 from registry import MAIN, STOCK, add
 from testbed import Failure, wait_for
-from two.failover import dropped, start
+from traffic import BULK_TIMEOUT
+from two.failover import atomics_move, dropped, start
 
 SEED = 20261121
 NUMBERS = {1: MAIN, 2: STOCK, 3: ("6.1",), 4: ("6.1",)}
 
+WINDOWS = ["send_inv", "mw"]
+ATOMICS = ["fadd", "cas"]
 OPERATIONS = ("write", "write_imm", "send", "send_imm", "read")
 # What is lost, at the client. rxe may repeat for ever what is lost in part only; so the
 # cable follows, but when everything is lost.
@@ -87,10 +91,30 @@ class Schedule:
                          "--post", draw.choice(("send", "wr"))]
         count = draw.choice((1, 1, 2, 2, 3, 4))
         self.events = [Event(draw, self.ops, bool(i % 2)) for i in range(count)]
+        self.timeout = BULK_TIMEOUT
+        more = draw.random()
+        if more < .2:
+            self.add_windows()
+        elif more > .9:
+            self.add_atomics()
 
     def __str__(self):
         return (f"{self.number}: {','.join(self.ops)} of {self.size} B, {self.qps} QPs, "
                 f"{' '.join(map(str, self.options))}; {', '.join(map(str, self.events))}")
+
+    def add_windows(self):
+        """With what rxe executes once more in a retry, and then fails: nothing is retried."""
+        self.ops += WINDOWS
+        self.timeout = 21
+        for event in self.events:
+            if event.kind != "operator":
+                event.kind = "cable"
+
+    def add_atomics(self):
+        """One whose answer is lost is an error: they are moved by operators only."""
+        self.ops += ATOMICS
+        for event in self.events:
+            event.kind = "operator"
 
     def moved(self, bed, event, verify):
         """All QPs have arrived where the event sends them."""
@@ -114,8 +138,14 @@ class Schedule:
 
     def run(self, bed):
         """Traffic, the events, traffic in between, all verified."""
-        verify = start(bed, "--ops", ",".join(self.ops), "--mix", "--size", self.size,
-                       "--progress", 20, *bed.nics.has(self.options), qps=self.qps)
+        with atomics_move(bed) if ATOMICS[0] in self.ops else nullcontext():
+            self.run_it(bed)
+
+    def run_it(self, bed):
+        """The same, where atomics may be moved if there are any."""
+        verify = start(bed, "--ops", ",".join(bed.nics.has(self.ops)), "--mix", "--size",
+                       self.size, "--progress", 20, *bed.nics.has(self.options),
+                       qps=self.qps, timeout=self.timeout)
         counters = shift.Counters(bed)
         try:
             self.happens(bed, verify)
