@@ -39,8 +39,8 @@ def leave(node):
     node.run("rmmod mlx5_soft")
 
 
-MLX5 = Nics("mls0", "mls1", ENVS["patched"], begin, lacks=["--resize-cq", "--srq", "send_inv", "mw", "fadd", "cas"],
-            flushes=True)
+MLX5 = Nics("mls0", "mls1", ENVS["patched"], begin, flushes=True,
+            lacks=["--resize-cq", "--srq", "send_inv", "mw", "fadd", "cas"])
 
 
 @contextmanager
