@@ -129,7 +129,7 @@ static void shift_link_timer(struct work_struct *work)
 	struct shift_link *link = container_of(to_delayed_work(work), struct shift_link, timer);
 	unsigned int noio = memalloc_noio_save();
 	unsigned int beat = READ_ONCE(heartbeat_ms);
-	bool connect = false;
+	struct ib_device *connect = NULL;
 
 	spin_lock_irq(&link->lock);
 	if (link->pending && time_after_eq(jiffies, link->deadline)) {
@@ -140,7 +140,7 @@ static void shift_link_timer(struct work_struct *work)
 	} else if (!link->carrier && link->active && link->users && link->dev) {
 		/* the device stays while we use it, and so does the link */
 		link->carriers++;
-		connect = true;
+		connect = link->dev;
 	}
 	if (link->up) {
 		if (beat)
@@ -152,7 +152,7 @@ static void shift_link_timer(struct work_struct *work)
 
 	if (connect) {
 		/* rxe of 6.12 may lose its CM's QP for good when that sends without a carrier */
-		if (!shift_gid_has_carrier(link->dev, &link->local) ||
+		if (!shift_gid_has_carrier(connect, &link->local) ||
 		    shift_carrier_connect(link)) {
 			spin_lock_irq(&link->lock);
 			shift_link_retry(link);
