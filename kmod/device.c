@@ -282,6 +282,7 @@ static int dev_add(struct ib_device *ibdev)
 	init_rwsem(&sdev->ring_sem);
 	mutex_init(&sdev->list_lock);
 	INIT_LIST_HEAD(&sdev->pds);
+	INIT_LIST_HEAD(&sdev->old_pds);
 	INIT_LIST_HEAD(&sdev->cqs);
 	INIT_LIST_HEAD(&sdev->qps);
 	INIT_LIST_HEAD(&sdev->srqs);
@@ -335,12 +336,19 @@ static struct shift_dev *dev_backed_by(struct shift_dev *sdev)
 	return found;
 }
 
+/*
+ * One at a time: what the first lets go of on its backup must be gone before that device
+ * may go as well.
+ */
+static DEFINE_MUTEX(dev_remove_lock);
+
 static void dev_remove(struct ib_device *ibdev, void *client_data)
 {
 	struct shift_dev *sdev = client_data, *other;
 
 	ib_unregister_event_handler(&sdev->events);
 
+	mutex_lock(&dev_remove_lock);
 	mutex_lock(&shift_devices_lock);
 	list_del(&sdev->list);
 	mutex_unlock(&shift_devices_lock);
@@ -355,6 +363,7 @@ static void dev_remove(struct ib_device *ibdev, void *client_data)
 	drop_carrier(sdev);
 	shift_link_device_gone(ibdev);
 	sdev->ibdev = NULL;
+	mutex_unlock(&dev_remove_lock);
 	shift_dev_put(sdev);
 }
 

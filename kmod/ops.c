@@ -25,11 +25,12 @@ static const struct {
 	size_t offset;
 	const struct ib_device_ops *from;
 } ops_table[] = {
-	OP(shift_mr_ops, alloc_pd),
-	OP(shift_mr_ops, dealloc_pd),
+	OP(shift_pd_ops, alloc_pd),
+	OP(shift_pd_ops, dealloc_pd),
 	OP(shift_mr_ops, reg_user_mr),
 	OP(shift_mr_ops, reg_user_mr_dmabuf),
 	OP(shift_mr_ops, rereg_user_mr),
+	OP(shift_mr_ops, reg_dm_mr),
 	OP(shift_mr_ops, dereg_mr),
 	OP(shift_mw_ops, alloc_mw),
 	OP(shift_mw_ops, dealloc_mw),

@@ -101,6 +101,7 @@ struct shift_dev {
 	atomic_t objects;
 	struct mutex list_lock;
 	struct list_head pds, cqs, qps, srqs;
+	struct list_head old_pds;	/* let go by applications, not by us; verbs_pd.c */
 	struct xarray qpn;
 	struct xarray mrs;
 	struct xarray mws;
@@ -419,8 +420,10 @@ static inline struct shift_dev *shift_ops_dev(struct ib_device *ibdev)
 	struct shift_obj *obj = shift_object_find(ibdev, SHIFT_OBJ_DEV);
 
 	return obj ? container_of(obj, struct shift_dev, obj) : NULL;
+extern const struct ib_device_ops shift_pd_ops;
 }
 
+struct shift_pd *shift_pd_find(struct ib_pd *pd);
 /* verbs_mr.c: PDs and MRs */
 extern const struct ib_device_ops shift_mr_ops;
 void shift_pd_get(struct shift_pd *spd);
@@ -429,6 +432,7 @@ void shift_pd_spoil(struct shift_pd *spd, enum shift_reason reason);
 struct ib_pd *shift_pd_mirror(struct shift_pd *spd);	/* mirror_sem held */
 struct shift_mr *shift_mr_find(struct shift_dev *sdev, u32 key);	/* kref taken */
 void shift_mr_put(struct shift_mr *smr);
+void shift_pd_device_gone(struct shift_dev *sdev, bool backup_only);
 /* One that no device has given out: its index is beyond those of rxe, and no PD's. */
 #define SHIFT_NO_KEY	(~0u)
 int shift_mr_translate(struct shift_pd *spd, const struct shift_sge *sge, u8 path, u32 *key);

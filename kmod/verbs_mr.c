@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Protection domains and memory regions of user space, and their mirrors.
+ * Memory regions of user space, and their mirrors.
  *
  * A mirror MR is made in the registering caller, right after the default one:
  * a worker would pin what the address means later, against the wrong limits.
@@ -16,132 +16,6 @@
 #include "account.h"
 #include "compat/compat.h"
 #include "mw.h"
-
-void shift_pd_get(struct shift_pd *spd)
-{
-	kref_get(&spd->ref);
-}
-
-/* The last child is gone: so is the mirror PD. */
-static void pd_release(struct kref *ref)
-{
-	struct shift_pd *spd = container_of(ref, struct shift_pd, ref);
-
-	if (spd->mirror)
-		ib_dealloc_pd(spd->mirror);
-	shift_dev_put(spd->sdev);
-	kfree_rcu(spd, obj.rcu);
-	module_put(THIS_MODULE);
-}
-
-void shift_pd_put(struct shift_pd *spd)
-{
-	kref_put(&spd->ref, pd_release);
-}
-
-/* QPs of this PD cannot be protected from now on; the first reason stays. */
-void shift_pd_spoil(struct shift_pd *spd, enum shift_reason reason)
-{
-	atomic_cmpxchg(&spd->reason, 0, reason);
-}
-
-static struct shift_pd *pd_find(struct ib_pd *pd)
-{
-	struct shift_obj *obj = shift_object_find(pd, SHIFT_OBJ_PD);
-
-	return obj ? container_of(obj, struct shift_pd, obj) : NULL;
-}
-
-/**
- * shift_pd_mirror - the PD on the backup device, made on first use
- * @spd: shadow of the default PD.
- *
- * Context: process context, sdev->mirror_sem held for reading.
- * Return: the PD or NULL.
- */
-struct ib_pd *shift_pd_mirror(struct shift_pd *spd)
-{
-	struct shift_dev *bdev = spd->sdev->backup;
-	struct ib_pd *pd;
-
-	lockdep_assert_held(&spd->sdev->mirror_sem);
-	mutex_lock(&spd->lock);
-	if (!spd->mirror && bdev && bdev->ibdev) {
-		pd = ib_alloc_pd(bdev->ibdev, 0);
-		if (!IS_ERR(pd))
-			spd->mirror = pd;
-	}
-	pd = spd->mirror;
-	mutex_unlock(&spd->lock);
-	return pd;
-}
-
-static int wrap_alloc_pd(struct ib_pd *pd, struct ib_udata *udata)
-{
-	struct shift_dev *sdev;
-	struct shift_pd *spd;
-	int idx, err;
-
-	idx = srcu_read_lock(&shift_srcu);
-	sdev = shift_ops_dev(pd->device);
-	err = sdev->saved.alloc_pd(pd, udata);
-	if (err || !udata || !READ_ONCE(sdev->tracking))
-		goto out;
-
-	spd = kzalloc(sizeof(*spd), GFP_KERNEL);
-	if (!spd)
-		goto out;	/* untracked, its QPs are unprotected */
-	kref_init(&spd->ref);
-	mutex_init(&spd->lock);
-	mutex_init(&spd->region_mutex);
-	INIT_LIST_HEAD(&spd->regions);
-	spd->sdev = shift_dev_get(sdev);
-	spd->pd = pd;
-	__module_get(THIS_MODULE);
-	if (shift_object_insert(&spd->obj, pd, SHIFT_OBJ_PD)) {
-		shift_pd_put(spd);
-		goto out;
-	}
-	atomic_inc(&sdev->objects);
-	mutex_lock(&sdev->list_lock);
-	list_add_tail(&spd->obj.list, &sdev->pds);
-	mutex_unlock(&sdev->list_lock);
-out:
-	srcu_read_unlock(&shift_srcu, idx);
-	return err;
-}
-
-/* Forget @spd's default half; true for the caller that did. */
-static bool pd_detach(struct shift_pd *spd)
-{
-	struct shift_dev *sdev = spd->sdev;
-
-	if (!shift_object_remove(&spd->obj))
-		return false;
-	mutex_lock(&sdev->list_lock);
-	list_del_init(&spd->obj.list);
-	mutex_unlock(&sdev->list_lock);
-	spd->pd = NULL;
-	atomic_dec(&sdev->objects);
-	return true;
-}
-
-static int wrap_dealloc_pd(struct ib_pd *pd, struct ib_udata *udata)
-{
-	struct shift_dev *sdev;
-	struct shift_pd *spd;
-	int idx, err;
-
-	idx = srcu_read_lock(&shift_srcu);
-	sdev = shift_ops_dev(pd->device);
-	spd = pd_find(pd);
-	/* @pd is the core's until we return: nobody else finds a new one there */
-	err = sdev->saved.dealloc_pd(pd, udata);
-	if (!err && spd && pd_detach(spd))
-		shift_pd_put(spd);
-	srcu_read_unlock(&shift_srcu, idx);
-	return err;
-}
 
 static unsigned long mr_pages(u64 start, u64 length)
 {
@@ -316,7 +190,7 @@ static struct ib_mr *wrap_reg_user_mr(struct ib_pd *pd, u64 start, u64 length, u
 	mr = sdev->saved.reg_user_mr(pd, start, length, iova, access SHIFT_DMAH_ARG, udata);
 	if (IS_ERR(mr) || !udata)
 		goto out;
-	spd = pd_find(pd);
+	spd = shift_pd_find(pd);
 	if (!spd)
 		goto out;
 	if (access & IB_ACCESS_ON_DEMAND) {
@@ -360,6 +234,15 @@ static void mr_unmirror(struct shift_dev *sdev, struct ib_mr *mr)
 	shift_mr_put(smr);
 }
 
+/* What we do not mirror spoils its PD: no QP of it could be moved whole. */
+static void mr_spoil(struct ib_pd *pd, enum shift_reason reason)
+{
+	struct shift_pd *spd = shift_pd_find(pd);
+
+	if (spd)
+		shift_pd_spoil(spd, reason);
+}
+
 static int wrap_dereg_mr(struct ib_mr *mr, struct ib_udata *udata)
 {
 	struct shift_dev *sdev;
@@ -369,17 +252,11 @@ static int wrap_dereg_mr(struct ib_mr *mr, struct ib_udata *udata)
 	sdev = shift_ops_dev(mr->device);
 	mr_unmirror(sdev, mr);
 	err = sdev->saved.dereg_mr(mr, udata);
+	/* it lives on, and is not known any more */
+	if (err && mr->pd)
+		mr_spoil(mr->pd, SHIFT_REASON_MIRROR_MR);
 	srcu_read_unlock(&shift_srcu, idx);
 	return err;
-}
-
-/* What we do not mirror spoils its PD: no QP of it could be moved whole. */
-static void mr_spoil(struct ib_pd *pd, enum shift_reason reason)
-{
-	struct shift_pd *spd = pd_find(pd);
-
-	if (spd)
-		shift_pd_spoil(spd, reason);
 }
 
 static struct ib_mr *wrap_rereg_user_mr(struct ib_mr *mr, int flags, u64 start, u64 length,
@@ -421,12 +298,28 @@ static struct ib_mr *wrap_reg_user_mr_dmabuf(struct ib_pd *pd, u64 offset, u64 l
 	return mr;
 }
 
+static struct ib_mr *wrap_reg_dm_mr(struct ib_pd *pd, struct ib_dm *dm,
+				    struct ib_dm_mr_attr *attr,
+				    struct uverbs_attr_bundle *attrs)
+{
+	struct shift_dev *sdev;
+	struct ib_mr *mr;
+	int idx;
+
+	idx = srcu_read_lock(&shift_srcu);
+	sdev = shift_ops_dev(pd->device);
+	mr = sdev->saved.reg_dm_mr(pd, dm, attr, attrs);
+	if (!IS_ERR(mr))
+		mr_spoil(pd, SHIFT_REASON_MIRROR_MR);
+	srcu_read_unlock(&shift_srcu, idx);
+	return mr;
+}
+
 const struct ib_device_ops shift_mr_ops = {
-	.alloc_pd = wrap_alloc_pd,
-	.dealloc_pd = wrap_dealloc_pd,
 	.reg_user_mr = wrap_reg_user_mr,
 	.reg_user_mr_dmabuf = wrap_reg_user_mr_dmabuf,
 	.rereg_user_mr = wrap_rereg_user_mr,
+	.reg_dm_mr = wrap_reg_dm_mr,
 	.dereg_mr = wrap_dereg_mr,
 };
 
@@ -444,6 +337,7 @@ static void mr_drop_one(struct shift_dev *sdev, unsigned long index, bool backup
 	xa_unlock(&sdev->mrs);
 	if (!smr)
 		return;
+	shift_pd_spoil(smr->spd, SHIFT_REASON_DEVICE_GONE);
 	mr_drop_mirror(smr);
 	if (!backup_only)
 		shift_mr_unpin(smr);
@@ -459,41 +353,14 @@ static void mr_drop_one(struct shift_dev *sdev, unsigned long index, bool backup
  */
 void shift_mr_device_gone(struct shift_dev *sdev, bool backup_only)
 {
-	struct shift_obj *obj;
-	struct shift_pd *spd;
 	struct shift_mr *smr;
 	unsigned long index;
 
-	xa_for_each(&sdev->mrs, index, smr) {
-		shift_pd_spoil(smr->spd, SHIFT_REASON_DEVICE_GONE);
+	xa_for_each(&sdev->mrs, index, smr)
 		mr_drop_one(sdev, index, backup_only);
-	}
-	mutex_lock(&sdev->list_lock);
-	list_for_each_entry(obj, &sdev->pds, list) {
-		struct ib_pd *mirror;
-
-		spd = container_of(obj, struct shift_pd, obj);
-		shift_pd_spoil(spd, SHIFT_REASON_DEVICE_GONE);
-		mutex_lock(&spd->lock);
-		mirror = spd->mirror;
-		spd->mirror = NULL;
-		mutex_unlock(&spd->lock);
-		if (mirror)
-			ib_dealloc_pd(mirror);
-	}
-	mutex_unlock(&sdev->list_lock);
-	if (backup_only)
-		return;
-	shift_mw_device_gone(sdev);
-
-	while (true) {
-		mutex_lock(&sdev->list_lock);
-		obj = list_first_entry_or_null(&sdev->pds, struct shift_obj, list);
-		mutex_unlock(&sdev->list_lock);
-		if (!obj)
-			break;
-		spd = container_of(obj, struct shift_pd, obj);
-		if (pd_detach(spd))
-			shift_pd_put(spd);
-	}
+	/* a verb that is under way may have taken a mirror, and not given it back yet */
+	synchronize_srcu(&shift_srcu);
+	if (!backup_only)
+		shift_mw_device_gone(sdev);
+	shift_pd_device_gone(sdev, backup_only);
 }

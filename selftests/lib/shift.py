@@ -156,6 +156,21 @@ def nics_of(node):
     return must(node, "node", "nics").split()
 
 
+def bring_back(node):
+    """The devices that were removed, and their pairs."""
+    for rail in range(2):
+        if node.run(f"rdma link show rxe{rail}/1").status:
+            node.must(f"rdma link add rxe{rail} type rxe netdev rail{rail}")
+    there = {row["dev"] for row in show(node, "pair")}
+    for dev, backup in (("rxe0", "rxe1"), ("rxe1", "rxe0")):
+        if dev not in there:
+            must(node, "pair", "add", dev, backup)
+    # those that stand on them went with them
+    nics = node.cluster.nics
+    if nics.begin and nics.default not in there:
+        nics.begin(node)
+
+
 def introduce(cluster, nodes=None):
     """Tell each node the others' NICs, as the directory would."""
     nodes = nodes or cluster.nodes

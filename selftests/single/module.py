@@ -118,6 +118,21 @@ def hostile(bed):
     wait_for("no QP left", lambda: not shift.qps(node))
 
 
+@test("abi", "a registration outlives its objects, and the backup device", MAIN)
+def outlives(bed):
+    """Nothing is left on a device that goes, whoever holds what was registered."""
+    node = bed.nodes[0]
+    process = node.start(["abi_abuse", "--outlive", "rxe0"])
+    try:
+        process.wait_line("^closed$")
+        node.must("rdma link delete rxe1")
+        process.send("")
+        process.expect(0)
+    finally:
+        bed.stop_processes()
+        shift.bring_back(node)
+
+
 @test("abi", "without a pair", state=LOADED)
 def hostile_unpaired(bed):
     """The same where nothing may be registered at all."""

@@ -378,6 +378,37 @@ static void abuse_order(const char *device)
 	close(fd);
 }
 
+/* What keeps a QP's shadow does not keep the backup device that its memory was mirrored on. */
+static int outlive(const char *device)
+{
+	struct shift_abi_reg_cq cq;
+	struct shift_abi_reg_qp qp;
+	int fd = open_shift();
+	struct victim v;
+	struct ibv_mr *mr;
+
+	victim_open(&v, device);
+	cq = valid_cq(&v);
+	qp = valid_qp(&v);
+	mr = ibv_reg_mr(v.pd, v.words, 4096, IBV_ACCESS_LOCAL_WRITE);
+	report(mr, "memory registered");
+	allowed(fd, SHIFT_IOC_REGISTER_CQ, &cq, "a valid CQ");
+	if (ioctl(fd, SHIFT_IOC_REGISTER_QP, &qp)) {
+		qp.sq = v.rq;
+		qp.rq = v.sq;
+		allowed(fd, SHIFT_IOC_REGISTER_QP, &qp, "a valid QP");
+	}
+	if (mr && ibv_dereg_mr(mr))
+		report(false, "ibv_dereg_mr: %s", strerror(errno));
+	victim_close(&v);
+	puts("closed");
+	fflush(stdout);
+	getchar();
+	close(fd);
+	printf("%d bad\n", failures);
+	return failures != 0;
+}
+
 int main(int argc, char **argv)
 {
 	bool paired = argc > 1 && !strcmp(argv[1], "--paired");
@@ -386,6 +417,8 @@ int main(int argc, char **argv)
 	struct victim v;
 	int fd;
 
+	if (argc > 1 && !strcmp(argv[1], "--outlive"))
+		return outlive(device);
 	fd = open_shift();
 	victim_open(&v, device);
 	abuse_query(fd);

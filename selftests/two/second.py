@@ -80,21 +80,6 @@ def delete(node, device):
     return node.start(f"rdma link delete {device}")
 
 
-def bring_back(node):
-    """The devices that were removed, and their pairs."""
-    for rail in range(2):
-        if node.run(f"rdma link show rxe{rail}/1").status:
-            node.must(f"rdma link add rxe{rail} type rxe netdev rail{rail}")
-    there = {row["dev"] for row in shift.show(node, "pair")}
-    for dev, backup in (("rxe0", "rxe1"), ("rxe1", "rxe0")):
-        if dev not in there:
-            shift.must(node, "pair", "add", dev, backup)
-    # those that stand on them went with them
-    nics = node.cluster.nics
-    if nics.begin and nics.default not in there:
-        nics.begin(node)
-
-
 def reasons(node):
     """States of a node's QPs, with why they are not protected."""
     return {(row["state"], row.get("reason")) for row in shift.qps(node)}
@@ -113,7 +98,7 @@ def backup_removed(bed):
         check(reasons(client) == {("unprotected", "device-gone")},
               f"the QPs are {reasons(client)}")
         # The pair is there again; these QPs' memory has no mirror.
-        bring_back(client)
+        shift.bring_back(client)
         verify.more(2)
         check(reasons(client) == {("unprotected", "device-gone")},
               f"the QPs are {reasons(client)}")
@@ -122,7 +107,7 @@ def backup_removed(bed):
         verify.fails()
     finally:
         bed.stop_processes()
-        bring_back(client)
+        shift.bring_back(client)
     bed.plug_all()
     shift.wait_session(bed)
     verify = start(bed, *shape(4096, 1))
@@ -150,7 +135,7 @@ def device_removed(reach, device, bed):
         no_qp_left(bed)
     finally:
         bed.stop_processes()
-        bring_back(client)
+        shift.bring_back(client)
     bed.plug_all()
     shift.must(client, "pair", "undrain", bed.nics.default)
     shift.wait_session(bed)
