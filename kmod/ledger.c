@@ -50,9 +50,9 @@ u8 shift_ledger_kind(u32 opcode)
 	case SHIFT_WR_SEND:
 	case SHIFT_WR_SEND_WITH_IMM:
 	case SHIFT_WR_SEND_WITH_INV:
-		return SHIFT_ENTRY_WHOLE | SHIFT_ENTRY_RECV;
+	/* the receiver of the rest of one would be told the rest's length */
 	case SHIFT_WR_RDMA_WRITE_WITH_IMM:
-		return SHIFT_ENTRY_RECV;
+		return SHIFT_ENTRY_WHOLE | SHIFT_ENTRY_RECV;
 	case SHIFT_WR_RDMA_READ:
 		return SHIFT_ENTRY_AGAIN;
 	case SHIFT_WR_ATOMIC_CMP_AND_SWP:

@@ -26,7 +26,7 @@ enum shift_entry_state {
 
 #define SHIFT_ENTRY_SILENT	(1 << 0)	/* completion is not to be shown */
 #define SHIFT_ENTRY_SEEN	(1 << 1)	/* completion was already shown by the default CQ */
-#define SHIFT_ENTRY_WHOLE	(1 << 2)	/* never resumed in the middle: a SEND */
+#define SHIFT_ENTRY_WHOLE	(1 << 2)	/* never resumed in the middle: takes a receive */
 #define SHIFT_ENTRY_AGAIN	(1 << 3)	/* its answer is needed: a READ is asked again */
 #define SHIFT_ENTRY_ONCE	(1 << 4)	/* its answer cannot be had again: an atomic */
 #define SHIFT_ENTRY_LOST	(1 << 5)	/* executed, and its answer is lost */

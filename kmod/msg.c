@@ -80,8 +80,7 @@ struct wire_ready {
 	__be32 qpn;
 	__be32 start_psn;
 	__be32 recvs_posted;
-	__be32 imm_len;
-	__be32 reserved2;
+	__be32 reserved2[2];
 	__be64 ledger_base;
 };
 
@@ -293,7 +292,6 @@ static void put_body(const struct shift_msg *m, union wire_body *b)
 		b->ready.qpn = cpu_to_be32(m->ready.qpn);
 		b->ready.start_psn = cpu_to_be32(m->ready.start_psn);
 		b->ready.recvs_posted = cpu_to_be32(m->ready.recvs_posted);
-		b->ready.imm_len = cpu_to_be32(m->ready.imm_len);
 		b->ready.ledger_base = cpu_to_be64(m->ready.ledger_base);
 		break;
 	case SHIFT_MSG_DRAINED:
@@ -359,7 +357,6 @@ static void get_body(const union wire_body *b, struct shift_msg *m)
 		m->ready.qpn = be32_to_cpu(b->ready.qpn);
 		m->ready.start_psn = be32_to_cpu(b->ready.start_psn);
 		m->ready.recvs_posted = be32_to_cpu(b->ready.recvs_posted);
-		m->ready.imm_len = be32_to_cpu(b->ready.imm_len);
 		m->ready.ledger_base = be64_to_cpu(b->ready.ledger_base);
 		break;
 	case SHIFT_MSG_DRAINED:

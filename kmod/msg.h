@@ -100,7 +100,7 @@ struct shift_msg {
 		struct {
 			u8 to;
 			u32 qpn, start_psn;
-			u32 recvs_posted, imm_len;
+			u32 recvs_posted;
 			u64 ledger_base;
 		} ready;			/* also HOME_READY */
 		struct {

@@ -87,49 +87,6 @@ void shift_recv_rewind(struct shift_qp *sqp)
 	sqp->recvs.post = sqp->recvs.done;
 }
 
-/* Its active QP was armed: the next receive is the first; ledger_lock. */
-void shift_recv_armed(struct shift_qp *sqp)
-{
-	sqp->recvs.fresh = true;
-	sqp->recvs.first = NULL;
-	sqp->recvs.imm_len = 0;
-}
-
-/* The peer's READY comes before or after the first completion. */
-static void set_imm_len(struct shift_recvs *r)
-{
-	if (r->first && r->imm_len && r->first->opcode == IB_WC_RECV_RDMA_WITH_IMM)
-		r->first->byte_len = r->imm_len;
-}
-
-/* READY of the peer: it resumes a WRITE with immediate of that length. */
-void shift_recv_imm_len(struct shift_qp *sqp, u32 len)
-{
-	spin_lock_bh(&sqp->ledger_lock);
-	sqp->recvs.imm_len = len;
-	set_imm_len(&sqp->recvs);
-	spin_unlock_bh(&sqp->ledger_lock);
-}
-
-/* A receive got @e; ledger_lock. */
-void shift_recv_note(struct shift_qp *sqp, struct shift_recv *e)
-{
-	struct shift_recvs *r = &sqp->recvs;
-
-	if (!r->fresh)
-		return;
-	r->fresh = false;
-	r->first = e;
-	set_imm_len(r);
-}
-
-/* @e is shown: its place is free; ledger_lock. */
-void shift_recv_shown(struct shift_qp *sqp, const struct shift_recv *e)
-{
-	if (sqp->recvs.first == e)
-		sqp->recvs.first = NULL;
-}
-
 static void ingest(struct shift_qp *sqp)
 {
 	struct shift_recvs *r = &sqp->recvs;
@@ -245,7 +202,6 @@ void shift_recv_done(struct shift_qp *sqp, const struct ib_wc *wc)
 	if (r->done == r->post)
 		return;
 	*e = shift_recv_got(sqp, wc);
-	shift_recv_note(sqp, e);
 	r->done++;
 	post_all(sqp);
 }
@@ -301,7 +257,6 @@ void shift_recv_deliver(struct shift_qp *sqp)
 			shift_switch_arm(sqp, RETRY_MS);
 			break;
 		}
-		shift_recv_shown(sqp, &r->entry[recv_slot(r, r->tail)]);
 		r->tail++;
 	}
 	spin_unlock_bh(&sqp->ledger_lock);

@@ -160,23 +160,6 @@ static void ingest(struct shift_qp *sqp)
 	}
 }
 
-/*
- * The receiver of a WRITE with immediate that is resumed would be told only what
- * was left of it: its whole length, or 0.
- */
-static u32 resumed_imm(struct shift_qp *sqp)
-{
-	struct shift_ledger *l = &sqp->ledger;
-	u64 seq = shift_ledger_cut(l);
-	struct shift_wr wr;
-
-	if (seq == l->head ||
-	    sqp->provider->decode(sqp, seq, &wr) ||
-	    wr.opcode != SHIFT_WR_RDMA_WRITE_WITH_IMM)
-		return 0;
-	return wr.length;
-}
-
 /**
  * shift_replay_doubtful - what a peer that cannot be asked may have executed of ours
  * @sqp: the QP.
@@ -233,7 +216,6 @@ int shift_replay_progress(struct shift_qp *sqp, const struct shift_msg *m)
 	if (!err) {
 		sqp->sent_any = false;
 		shift_ledger_rewind(l);
-		sqp->resumed_imm = resumed_imm(sqp);
 	}
 	spin_unlock_bh(&sqp->ledger_lock);
 	if (doubtful && !err) {

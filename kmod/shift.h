@@ -228,9 +228,6 @@ struct shift_recv {
  * @done: oldest one without a completion.
  * @post: next one to post on the backup.
  * @head: next one to take from the ring.
- * @fresh: none was completed since the active QP was armed.
- * @first: the first one that was, until it is shown; a QP on an SRQ has it, too.
- * @imm_len: for that one: length of a WRITE with immediate that is resumed.
  *
  * tail <= done <= post <= head, under ledger_lock; slot of sequence s: s % slots.
  */
@@ -239,9 +236,6 @@ struct shift_recvs {
 	u8 *raw;
 	u32 slots, most, slot_size;
 	u64 tail, done, post, head;
-	bool fresh;
-	struct shift_recv *first;
-	u32 imm_len;
 };
 
 /** struct shift_qp_times - CLOCK_REALTIME ns of the last switch, for operators */
@@ -361,7 +355,6 @@ struct shift_qp {
 	struct shift_ledger ledger;
 	struct shift_recvs recvs;
 	bool ledger_live;		/* it takes what is posted: default QP is fenced */
-	u32 resumed_imm;		/* length of a WRITE with immediate that is resumed */
 	/*
 	 * Where operations went whose end is not known; psn: of the ledger's tail
 	 * (path 0), or of the oldest that is SENT there.

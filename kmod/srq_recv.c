@@ -303,7 +303,6 @@ static void got(struct shift_qp *sqp, struct shift_srq_recv *recv, const struct 
 	spin_lock_bh(&ssrq->post_lock);
 	if (recv->state == SHIFT_SRQ_RECV_POSTED) {
 		recv->got = e;
-		shift_recv_note(sqp, &recv->got);
 		recv->state = SHIFT_SRQ_RECV_DONE;
 		list_move_tail(&recv->node, &sqp->srq_done);
 		ssrq->nposted--;
@@ -377,7 +376,6 @@ int shift_srq_deliver(struct shift_qp *sqp, bool all)
 		/* it can be posted again as soon as the lock is free */
 		list_del_init(&recv->node);
 		recv->state = SHIFT_SRQ_RECV_FREE;
-		shift_recv_shown(sqp, &recv->got);
 	}
 	spin_unlock_bh(&ssrq->post_lock);
 	return err;

@@ -425,7 +425,6 @@ int shift_standby_arm(struct shift_qp *sqp, u8 path, u32 epoch, u32 qpn)
 	b->next_done = sqp->ledger.tail;
 	b->armed = true;
 	b->live = true;
-	shift_recv_armed(sqp);
 	spin_unlock_bh(&sqp->ledger_lock);
 	return 0;
 }

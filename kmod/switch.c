@@ -261,7 +261,6 @@ void shift_switch_ready(struct shift_qp *sqp)
 	m.ready.to = sqp->to;
 	m.ready.qpn = sqp->qpn_here;
 	m.ready.start_psn = shift_start_psn(sqp->cookie, sqp->epoch);
-	m.ready.imm_len = sqp->resumed_imm;
 	shift_switch_send(sqp, sqp->to, &m);
 }
 
@@ -431,7 +430,6 @@ static void act_replay(struct shift_qp *sqp, const struct shift_msg *m)
 	trace_shift_replay(sqp->sdev->name, sqp->qpn, sqp->epoch, executed, replayed);
 	sqp->times.replayed = ktime_get_real_ns();
 	shift_notify_qp(sqp, SHIFT_QP_EV_REPLAYED, sqp->times.replayed);
-	shift_recv_imm_len(sqp, m->ready.imm_len);
 	shift_standby_open(sqp);
 	shift_recv_deliver(sqp);
 	/* a receive may have broken it already: that was left for RUN */

@@ -123,11 +123,7 @@ void shift_recv_doorbell(struct shift_qp *sqp);		/* any context but softirq */
 void shift_recv_done(struct shift_qp *sqp, const struct ib_wc *wc); /* ledger_lock */
 void shift_recv_deliver(struct shift_qp *sqp);		/* any but hard interrupts */
 void shift_recv_flush(struct shift_qp *sqp);		/* sqp->lock */
-void shift_recv_armed(struct shift_qp *sqp);		/* ledger_lock */
 struct shift_recv shift_recv_got(struct shift_qp *sqp, const struct ib_wc *wc);	/* ledger_lock */
-void shift_recv_note(struct shift_qp *sqp, struct shift_recv *e);	/* ledger_lock */
-void shift_recv_shown(struct shift_qp *sqp, const struct shift_recv *e); /* ledger_lock */
-void shift_recv_imm_len(struct shift_qp *sqp, u32 len);
 
 /* move.c: changes of path that somebody wants */
 void shift_move_run(struct shift_qp *sqp);		/* sqp->lock */

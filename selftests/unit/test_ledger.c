@@ -54,7 +54,8 @@ static void kinds(struct ktap *t)
 	u64 seq;
 
 	EXPECT_EQ(t, shift_ledger_kind(SHIFT_WR_RDMA_WRITE), 0);
-	EXPECT_EQ(t, shift_ledger_kind(SHIFT_WR_RDMA_WRITE_WITH_IMM), SHIFT_ENTRY_RECV);
+	EXPECT_EQ(t, shift_ledger_kind(SHIFT_WR_RDMA_WRITE_WITH_IMM),
+		  SHIFT_ENTRY_WHOLE | SHIFT_ENTRY_RECV);
 	EXPECT_EQ(t, shift_ledger_kind(SHIFT_WR_SEND_WITH_IMM),
 		  SHIFT_ENTRY_WHOLE | SHIFT_ENTRY_RECV);
 

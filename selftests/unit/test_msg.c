@@ -73,7 +73,6 @@ static void any_message(struct rnd *r, u8 type)
 		msg.ready.qpn = rnd_below(r, 1u << 24);
 		msg.ready.start_psn = rnd_below(r, 1u << 24);
 		msg.ready.recvs_posted = rnd32(r);
-		msg.ready.imm_len = rnd32(r);
 		msg.ready.ledger_base = rnd64(r);
 		break;
 	case SHIFT_MSG_DRAINED:
