@@ -285,6 +285,20 @@ static bool end_region(struct shift_qp *sqp, u32 key)
 	return true;
 }
 
+/* Is the peer asked for this key, in this life of the QP, for longer than it may take? */
+static bool key_overdue(struct shift_qp *sqp, u32 rkey)
+{
+	u64 now = ktime_get_ns();
+
+	if (!sqp->key_since || sqp->key_waits != rkey || sqp->key_epoch != sqp->epoch) {
+		sqp->key_since = now;
+		sqp->key_waits = rkey;
+		sqp->key_epoch = sqp->epoch;
+	}
+	return now - sqp->key_since > (u64)SHIFT_KEY_MS * NSEC_PER_MSEC *
+				      max(READ_ONCE(shift_deadline_scale), 1u);
+}
+
 /**
  * shift_replay_pump - move work from the ring over the ledger to the backup QP
  * @sqp: the QP, locked, in RUN on a backup path.
@@ -306,18 +320,20 @@ void shift_replay_pump(struct shift_qp *sqp)
 	} while (err == -ESTALE && end_region(sqp, rkey));
 	if (sqp->notes)
 		shift_replay_deliver(sqp);
+	if (err != -EINPROGRESS)
+		sqp->key_since = 0;
 	switch (err) {
 	case 0:
 		break;
 	case -EAGAIN:		/* send queue full, or held: who changes that kicks us */
 		return;
 	case -EINPROGRESS:
-		if (sqp->peer_ok) {
+		if (sqp->peer_ok && !key_overdue(sqp, rkey)) {
 			shift_pairing_ask_key(sqp, rkey);
 			shift_switch_arm(sqp, RETRY_MS);
 			return;
 		}
-		/* nobody is left to tell the key, nor to do it */
+		/* nobody is left to tell the key, nor to do it, or nobody says so */
 		sqp->stop_status = IB_WC_RETRY_EXC_ERR;
 		break;
 	case -ENOMEM:

@@ -298,6 +298,8 @@ struct shift_qp {
 	u32 owed_status;		/* one that was kept back, and waits for room in the CQ */
 	u32 stop_status;		/* an operation that cannot be replayed waits */
 	bool first_done;		/* first completion on the new path was seen */
+	u64 key_since;			/* ktime: @key_waits is waited for since then, in @key_epoch */
+	u32 key_waits, key_epoch;
 	enum shift_cause cause;
 	u64 deadline_ns;		/* ktime: when the state at hand gives up */
 	u64 reacked_ns;			/* ktime: when the peer was answered once more */

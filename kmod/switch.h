@@ -32,6 +32,7 @@ void shift_pairing_key_message(struct shift_qp *sqp, struct shift_link *link,
 void shift_switch_kick(struct shift_qp *sqp, unsigned int bit);
 void shift_switch_soon(struct shift_qp *sqp, unsigned int bit);	/* sqp->lock */
 #define SHIFT_WATCH_MS	2000	/* for what was posted to make progress */
+#define SHIFT_KEY_MS	10000	/* for a peer to tell a remote key */
 void shift_switch_arm(struct shift_qp *sqp, unsigned int ms);
 void shift_switch_later(struct shift_qp *sqp, unsigned int ms);
 void shift_switch_watch(struct shift_qp *sqp);
