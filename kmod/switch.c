@@ -156,6 +156,16 @@ static bool joins(struct shift_qp *sqp, const struct shift_msg *m)
 	       !shift_standby_prepare(sqp, message_target(m));
 }
 
+/*
+ * The consent to go where others of its SRQ do not go any more: as if it had not come.  It
+ * is asked again, for where they go, at the deadline.
+ */
+static bool awaits_srq(struct shift_qp *sqp, const struct shift_msg *m)
+{
+	return m->type == SHIFT_MSG_ACK && sqp->state == SHIFT_ST_ASKED &&
+	       !srq_joins(sqp, m->ack.to);
+}
+
 /* Both ends have to accept that something may be executed twice. */
 static bool paper(const struct shift_qp *sqp, const struct shift_msg *m)
 {
@@ -179,7 +189,7 @@ static u32 guards(struct shift_qp *sqp, const struct shift_msg *m)
 		return g;
 	if (joins(sqp, m))
 		g |= SHIFT_G_JOINS;
-	if (m->epoch == current_epoch(sqp))
+	if (m->epoch == current_epoch(sqp) && !awaits_srq(sqp, m))
 		g |= SHIFT_G_CURRENT;
 	if (paper(sqp, m))
 		g |= SHIFT_G_PAPER;

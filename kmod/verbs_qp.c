@@ -130,6 +130,27 @@ static int wrap_create_qp(struct ib_qp *qp, struct ib_qp_init_attr *attr,
 	return err;
 }
 
+/* Drop the packets that rxe queued as it was fenced: see shift_qp_quiet(). */
+static void qp_quiet(struct shift_dev *sdev, struct ib_qp *qp)
+{
+	struct ib_qp_attr attr = { .qp_state = IB_QPS_RESET };
+
+	synchronize_rcu_expedited();
+	sdev->saved.modify_qp(qp, &attr, IB_QP_STATE, NULL);
+}
+
+/*
+ * It takes no receive any more, before others of its SRQ may take all along.  By way of ERR,
+ * as rxe of 6.1 does not survive a RESET beside receiving.
+ */
+static void qp_stop(struct shift_dev *sdev, struct ib_qp *qp)
+{
+	struct ib_qp_attr attr = { .qp_state = IB_QPS_ERR };
+
+	if (!sdev->saved.modify_qp(qp, &attr, IB_QP_STATE, NULL))
+		qp_quiet(sdev, qp);
+}
+
 /*
  * The default half goes, by the application or with its device.  After this
  * nothing of ours touches @sqp->qp, the rings or the backup.
@@ -154,6 +175,8 @@ static bool qp_detach(struct shift_qp *sqp)
 		shift_switch_event(sqp, SHIFT_EV_APP_ERROR, NULL);
 	shift_pairing_drop(sqp);
 	shift_standby_destroy(sqp);
+	if (sqp->ssrq && !test_bit(SHIFT_QP_FENCED, &sqp->flags))
+		qp_stop(sdev, sqp->qp);
 	shift_srq_leave(sqp);
 	shift_mw_disown(sqp);
 	sqp->qp = NULL;
@@ -165,15 +188,6 @@ static bool qp_detach(struct shift_qp *sqp)
 	cancel_work_sync(&sqp->work);
 	atomic_dec(&sdev->objects);
 	return true;
-}
-
-/* Drop the packets that rxe queued as it was fenced: see shift_qp_quiet(). */
-static void qp_quiet(struct shift_dev *sdev, struct ib_qp *qp)
-{
-	struct ib_qp_attr attr = { .qp_state = IB_QPS_RESET };
-
-	synchronize_rcu_expedited();
-	sdev->saved.modify_qp(qp, &attr, IB_QP_STATE, NULL);
 }
 
 static int wrap_destroy_qp(struct ib_qp *qp, struct ib_udata *udata)
@@ -301,6 +315,7 @@ static int wrap_modify_qp(struct ib_qp *qp, struct ib_qp_attr *attr, int mask,
 {
 	struct shift_dev *sdev;
 	struct shift_qp *sqp;
+	bool connects;
 	int idx, err;
 
 	idx = srcu_read_lock(&shift_srcu);
@@ -337,12 +352,16 @@ static int wrap_modify_qp(struct ib_qp *qp, struct ib_qp_attr *attr, int mask,
 	if ((mask & IB_QP_STATE) && attr->qp_state == IB_QPS_RTS &&
 	    sqp->app_state != IB_QPS_RTS && sqp->registered)
 		sqp->provider->starts(sqp);
+	/* before it can take a receive */
+	connects = mask & IB_QP_STATE && attr->qp_state == IB_QPS_RTR;
+	if (connects)
+		shift_srq_connected(sqp);
 	err = sdev->saved.modify_qp(qp, attr, mask, udata);
+	if (err && connects)
+		shift_srq_ended(sqp);
 	if (!err) {
 		qp_note_modify(sqp, attr, mask);
-		if (mask & IB_QP_STATE && attr->qp_state == IB_QPS_RTR)
-			shift_srq_connected(sqp);
-		else if (mask & IB_QP_STATE && (attr->qp_state == IB_QPS_RESET ||
+		if (mask & IB_QP_STATE && (attr->qp_state == IB_QPS_RESET ||
 						attr->qp_state == IB_QPS_ERR))
 			shift_srq_ended(sqp);
 		if (mask & IB_QP_STATE && sqp->state == SHIFT_ST_OFF &&
