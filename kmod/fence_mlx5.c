@@ -82,14 +82,24 @@ static int look_back(struct shift_qp *sqp, bool fenced, struct shift_mlx5_view *
 	return err;
 }
 
+/* What may be flushed to each of its CQs; if they are one, all to the first. */
+static void flushes(const struct shift_qp *sqp, u64 *send, u64 *recv)
+{
+	*send = sqp->asked_send;
+	*recv = sqp->rq.npages ? sqp->asked_recv : 0;
+	if (sqp->scq != sqp->rcq)
+		return;
+	*send += *recv;
+	*recv = 0;
+}
+
 /* Do the CQs have @send and @recv entries for all that may be flushed? */
 static bool fits(const struct shift_qp *sqp, u32 send, u32 recv)
 {
-	u32 recvs = sqp->rq.npages ? sqp->asked_recv : 0;
+	u64 sends, recvs;
 
-	if (sqp->scq == sqp->rcq)
-		return send >= (u64)sqp->asked_send + recvs;
-	return send >= sqp->asked_send && recv >= recvs;
+	flushes(sqp, &sends, &recvs);
+	return send >= sends && recv >= recvs;
 }
 
 /**
@@ -136,15 +146,53 @@ bool shift_mlx5_still(struct shift_qp *sqp)
 	return still;
 }
 
+/* What fences that are under way will yet write; of all CQs, as a QP has two. */
+static DEFINE_MUTEX(promise_lock);
+
+static u32 unpromised(struct shift_cq *scq)
+{
+	u32 room = shift_mlx5_cq_room(scq);
+
+	return room > scq->promised ? room - scq->promised : 0;
+}
+
+static bool promise(struct shift_qp *sqp)
+{
+	u64 sends, recvs;
+	bool room;
+
+	flushes(sqp, &sends, &recvs);
+	mutex_lock(&promise_lock);
+	room = fits(sqp, unpromised(sqp->scq), unpromised(sqp->rcq));
+	if (room) {
+		sqp->scq->promised += sends;
+		sqp->rcq->promised += recvs;
+	}
+	mutex_unlock(&promise_lock);
+	return room;
+}
+
+/* They are written: the CQs themselves show it. */
+static void kept(struct shift_qp *sqp)
+{
+	u64 sends, recvs;
+
+	flushes(sqp, &sends, &recvs);
+	mutex_lock(&promise_lock);
+	sqp->scq->promised -= sends;
+	sqp->rcq->promised -= recvs;
+	mutex_unlock(&promise_lock);
+}
+
 /*
  * Room in the CQs for all that ERR will flush; else neighbors would lose completions.
- * The application may poll meanwhile.
+ * The application may poll meanwhile.  If there is, it is kept for this one: see kept().
  */
 static bool room_to_flush(struct shift_qp *sqp)
 {
 	u64 end = shift_fence_deadline(FLUSH_US);
 
-	while (!fits(sqp, shift_mlx5_cq_room(sqp->scq), shift_mlx5_cq_room(sqp->rcq))) {
+	while (!promise(sqp)) {
 		if (ktime_get_ns() > end)
 			return false;
 		usleep_range(100, 200);
@@ -191,22 +239,23 @@ static void wait_flushed(struct shift_qp *sqp)
  */
 static int stop(struct shift_qp *sqp, struct ib_qp_attr *attr, bool errored)
 {
-	bool room = errored || room_to_flush(sqp);
-	int deaf = -EIO;
+	bool promised = !errored && room_to_flush(sqp);
+	int deaf = -EIO, err = 0;
 
 	/* flushes may be seen from here on */
 	set_bit(SHIFT_QP_FENCED, &sqp->flags);
-	if (room) {
-		if (!errored && shift_fence_stop(sqp, IB_QPS_ERR))
-			goto err_clear;
+	if (promised)
+		err = shift_fence_stop(sqp, IB_QPS_ERR);
+	if (!err && (promised || errored)) {
 		wait_flushed(sqp);
 		deaf = shift_fence_query(sqp, attr) ? -EIO : 0;
 	}
-	if (shift_fence_stop(sqp, IB_QPS_RESET))
-		goto err_clear;
-	return deaf;
-
-err_clear:
+	if (!err)
+		err = shift_fence_stop(sqp, IB_QPS_RESET);
+	if (promised)
+		kept(sqp);
+	if (!err)
+		return deaf;
 	clear_bit(SHIFT_QP_FENCED, &sqp->flags);
 	return -EBUSY;
 }

@@ -169,6 +169,7 @@ struct shift_cq {
 	u32 side_len, side_entries;
 	u32 side_producer;		/* ours; the shared one is a copy */
 	u32 cqe;
+	u32 promised;			/* entries that fences will yet write: fence_mlx5.c */
 };
 
 /* Paths of a QP; a message names the target by it. */

@@ -221,6 +221,8 @@ int shift_cq_push(struct shift_cq *scq, const struct shift_abi_wc *wc,
 	smp_store_release(&side->producer, scq->side_producer);
 	shift_word_write(&scq->flag, SHIFT_CQ_FLAG_SIDE);
 	shift_stat_inc(SHIFT_STAT_SIDE_WC);
+	/* before it is looked whether the application sleeps: it arms, then looks at the flag */
+	smp_mb();
 	cq_fire(scq, wc->status || wc->opcode & IB_WC_RECV);
 out:
 	spin_unlock_bh(&scq->lock);

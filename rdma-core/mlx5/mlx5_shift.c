@@ -106,16 +106,20 @@ void mlx5_shift_unregister_qp(struct mlx5_qp *qp)
 	qp->shift_flag = 0;
 }
 
-/* The QP is destroyed, and its CQs are cleaned */
+/* The QP is destroyed, and its CQs are cleaned: another one may have its number by now */
 void mlx5_shift_forget_qp(struct mlx5_qp *qp)
 {
 	struct mlx5_context *ctx = to_mctx(qp->ibv_qp->context);
+	uint32_t qpn = qp->ibv_qp->qp_num;
 
 	if (!qp->shift.stored)
 		return;
 
 	pthread_mutex_lock(&ctx->qp_table_mutex);
-	mlx5_clear_qp(ctx, qp->ibv_qp->qp_num);
+	if (mlx5_find_qp(ctx, qpn) == qp)
+		mlx5_clear_qp(ctx, qpn);
+	else
+		ctx->qp_table[qpn >> MLX5_QP_TABLE_SHIFT].refcnt--;
 	pthread_mutex_unlock(&ctx->qp_table_mutex);
 	qp->shift.stored = false;
 }
