@@ -242,7 +242,9 @@ static int failback_key(struct parser *p, const char *key, char *value)
 	if (!strcmp(key, "max_hold"))
 		return set_number(p, &c->failback_max_hold, key, value, 1,
 				  86400);
-	return fail(p, "unknown key '%s' in [failback] (known: enabled, hold, max_hold)",
+	if (!strcmp(key, "probe"))
+		return set_number(p, &c->failback_probe, key, value, 0, 3600);
+	return fail(p, "unknown key '%s' in [failback] (known: enabled, hold, max_hold, probe)",
 		    key);
 }
 
@@ -456,6 +458,7 @@ struct shift_config *shift_config_parse(FILE *f, const char *name, char *err,
 	p.config->failback = true;
 	p.config->failback_hold = 10;
 	p.config->failback_max_hold = 600;
+	p.config->failback_probe = 1;
 	while (!ret && (len = getline(&line, &size, f)) >= 0) {
 		p.line++;
 		if ((size_t)len != strlen(line) || len > 16384)

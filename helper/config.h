@@ -39,6 +39,7 @@ struct shift_config {
 	bool failback;
 	unsigned int failback_hold;	/* seconds */
 	unsigned int failback_max_hold;	/* seconds */
+	unsigned int failback_probe;	/* seconds, 0: none */
 
 	unsigned int n_peers;
 	struct shift_peer **peers;

@@ -4,6 +4,7 @@
  * kernel alone: all of it works without shiftd and without a directory.
  */
 #include <errno.h>
+#include <limits.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -48,6 +49,20 @@ int ctl_error(const char *fmt, ...)
 	verror(fmt, args);
 	va_end(args);
 	return CTL_FAIL;
+}
+
+/* A number on the command line. */
+int ctl_number(const char *text, uint32_t *value)
+{
+	unsigned long n;
+	char *end;
+
+	errno = 0;
+	n = strtoul(text, &end, 10);
+	if (n > UINT_MAX || errno || *end || *text < '0' || *text > '9')
+		return ctl_usage("'%s' is no number", text);
+	*value = n;
+	return CTL_OK;
 }
 
 /* The kernel said no to @what: its own words come first. */

@@ -42,6 +42,7 @@ extern const struct ctl_object ctl_node, ctl_pair, ctl_peer, ctl_link, ctl_qp,
 /* ctl.c */
 int ctl_connect(struct ctl *ctl);
 int ctl_refused(struct ctl *ctl, const char *what);
+int ctl_number(const char *text, uint32_t *value);
 int ctl_usage(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
 int ctl_error(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
 

@@ -38,6 +38,7 @@ static const struct {
 	{ SHIFT_A_REMOTE_GID,	"remote_gid",	GID },
 	{ SHIFT_A_LINK_STATE,	"state",	ENUM, &shift_link_state_names },
 	{ SHIFT_A_CONNECTS,	"connects",	U64 },
+	{ SHIFT_A_ACKED,	"acked",	U64 },
 	{ SHIFT_A_QPN,		"qpn",		U32 },
 	{ SHIFT_A_REMOTE_QPN,	"remote_qpn",	U32 },
 	{ SHIFT_A_BACKUP_QPN,	"backup_qpn",	U32 },

@@ -1,47 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * shiftctl link, qp and stat.
+ * shiftctl qp and stat.
  */
-#include <errno.h>
-#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "ctl.h"
-
-static int link_show(struct ctl *ctl, int argc, char **argv)
-{
-	static const struct ctl_column columns[] = {
-		{ "link", "LINK" }, { "node", "NODE" }, { "dev", "DEV" },
-		{ "local_gid", "LOCAL" }, { "remote_gid", "REMOTE" },
-		{ "state", "STATE" }, {}
-	};
-	struct json_object *rows;
-	int ret;
-
-	(void)argc;
-	(void)argv;
-	ret = ctl_dump(ctl, SHIFT_CMD_LINK_GET, &rows);
-	if (ret)
-		return ret;
-	ret = ctl_print_table(ctl, rows, columns);
-	json_object_put(rows);
-	return ret;
-}
-
-static int parse_number(const char *text, uint32_t *value)
-{
-	unsigned long n;
-	char *end;
-
-	errno = 0;
-	n = strtoul(text, &end, 10);
-	if (n > UINT_MAX || errno || *end || *text < '0' || *text > '9')
-		return ctl_usage("'%s' is no number", text);
-	*value = n;
-	return CTL_OK;
-}
 
 struct filter {
 	const char *dev;
@@ -69,7 +34,7 @@ static int parse_filter(int argc, char **argv, struct filter *filter)
 			return ctl_usage("qp show: '%s' needs a value",
 					 argv[0]);
 		if (slot != &filter->dev) {
-			ret = parse_number(argv[1], &number);
+			ret = ctl_number(argv[1], &number);
 			if (ret)
 				return ret;
 		}
@@ -237,24 +202,6 @@ static int stat_show(struct ctl *ctl, int argc, char **argv)
 	return ret;
 }
 
-static int link_switch(struct ctl *ctl, int argc, char **argv)
-{
-	char what[64];
-	uint32_t id;
-	int ret;
-
-	(void)argc;
-	ret = parse_number(argv[0], &id);
-	if (!ret)
-		ret = ctl_connect(ctl);
-	if (ret)
-		return ret;
-	snprintf(what, sizeof(what), "link switch %u", id);
-	if (shift_nl_link_switch(ctl->nl, id))
-		return ctl_refused(ctl, what);
-	return CTL_OK;
-}
-
 static int qp_move(struct ctl *ctl, int argc, char **argv)
 {
 	char what[128];
@@ -265,7 +212,7 @@ static int qp_move(struct ctl *ctl, int argc, char **argv)
 	if (strcmp(argv[2], "default") && strcmp(argv[2], "backup"))
 		return ctl_usage("qp move: expected default or backup, not '%s'",
 				 argv[2]);
-	ret = parse_number(argv[1], &qpn);
+	ret = ctl_number(argv[1], &qpn);
 	if (!ret)
 		ret = ctl_connect(ctl);
 	if (ret)
@@ -275,16 +222,6 @@ static int qp_move(struct ctl *ctl, int argc, char **argv)
 		return ctl_refused(ctl, what);
 	return CTL_OK;
 }
-
-static const struct ctl_cmd link_cmds[] = {
-	{ "show", link_show, 0, 0, "" },
-	{ "switch", link_switch, 1, 1, "LINK" },
-	{}
-};
-
-const struct ctl_object ctl_link = {
-	"link", link_cmds, "paths to other nodes"
-};
 
 static const struct ctl_cmd qp_cmds[] = {
 	{ "show", qp_show, 0, -1, "[dev DEV] [pid PID] [qpn QPN]" },

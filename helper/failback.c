@@ -3,10 +3,14 @@
  * A path, from a device to a peer's, that has been good for the hold time gets one
  * queue pair back first, the canary; when that has run there for a while, the rest.
  *
- * The kernel probes: its links send heartbeats, and how often a link has been
- * connected tells of interruptions between two looks.  A path that breaks again soon
- * has to be good for twice as long the next time; it takes a good time many times as
- * long, not one success, to have that forgotten.
+ * Meanwhile the path is probed: the kernel sends something on its link that the
+ * peer's NIC has to acknowledge, and takes the link down if it does not.  Heartbeats
+ * of the kernel's own are as good.  Nothing goes back while a probe is not answered.
+ * How often a link has been connected tells of interruptions between two looks.
+ *
+ * A path that breaks again soon has to be good for twice as long the next time, and
+ * is probed half as often; it takes a good time many times as long, not one success,
+ * to have that forgotten.
  */
 #include <errno.h>
 #include <linux/shift.h>
@@ -30,11 +34,14 @@ struct path {
 	uint64_t back_at;	/* when queue pairs went back last; 0: never */
 	uint64_t asked_at;	/* of the canary */
 	uint32_t canary;
+	uint64_t probe_at;	/* not before then */
+	bool unanswered;	/* a probe is under way */
 
 	/* of the look under way */
-	bool up, interrupted, seen;
+	bool up, interrupted, heard, seen;
 	unsigned int away;
-	uint64_t connects;
+	uint32_t link;
+	uint64_t connects, acked;
 };
 
 struct queue_pair {
@@ -103,27 +110,26 @@ void shift_failback_begin(struct shift_failback *fb)
 /**
  * shift_failback_link() - a link of the kernel's
  * @fb: between begin and end
- * @dev: device
- * @remote: GID of the peer's
- * @up: it is
- * @connects: how often it has come up
+ * @link: as the kernel has it
  *
  * Return: 0 or -ENOMEM.
  */
-int shift_failback_link(struct shift_failback *fb, const char *dev,
-			const struct shift_gid *remote, bool up,
-			uint64_t connects)
+int shift_failback_link(struct shift_failback *fb,
+			const struct shift_failback_link *link)
 {
-	long i = find_path(fb, dev, remote);
+	long i = find_path(fb, link->dev, &link->remote);
 	struct path *p;
 
 	if (i < 0)
 		return -ENOMEM;
 	p = &fb->paths[i];
 	p->seen = true;
-	p->up = up;
-	p->interrupted = p->connects != connects;
-	p->connects = connects;
+	p->up = link->up;
+	p->interrupted = p->connects != link->connects;
+	p->heard = p->acked != link->acked;
+	p->link = link->id;
+	p->connects = link->connects;
+	p->acked = link->acked;
 	return 0;
 }
 
@@ -220,22 +226,35 @@ static void watch_canary(struct shift_failback *fb, size_t i, uint64_t now,
 	}
 }
 
+/* A hold time has the same number of probes, however long it has become. */
+static void probe(struct path *p, uint64_t now,
+		  const struct shift_failback_policy *policy,
+		  const struct shift_failback_ops *ops, void *arg)
+{
+	if (!policy->probe_ms || now < p->probe_at)
+		return;
+	p->probe_at = now + policy->probe_ms * p->hold_ms / policy->hold_ms;
+	p->unanswered = ops->probe(p->link, arg);
+}
+
 static uint64_t look_at(struct shift_failback *fb, size_t i, uint64_t now,
 			const struct shift_failback_policy *policy,
-			shift_failback_move move, void *arg)
+			const struct shift_failback_ops *ops, void *arg)
 {
 	struct path *p = &fb->paths[i];
 	const struct queue_pair *qp;
 	size_t j;
 
 	if (p->phase == WAITING) {
-		if (now - p->since < p->hold_ms)
-			return p->hold_ms - (now - p->since);
+		if (now - p->since < p->hold_ms || p->unanswered) {
+			probe(p, now, policy, ops, arg);
+			return LOOK_MS;
+		}
 		qp = first_away(fb, i);
 		p->canary = qp->qpn;
 		p->asked_at = now;
 		p->phase = CANARY;
-		move(p->dev, qp->qpn, true, arg);
+		ops->move(p->dev, qp->qpn, true, arg);
 	} else if (p->phase == CANARY) {
 		watch_canary(fb, i, now, policy);
 	}
@@ -243,7 +262,7 @@ static uint64_t look_at(struct shift_failback *fb, size_t i, uint64_t now,
 		for (j = 0; j < fb->n_qps; j++)
 			if (fb->qps[j].path == i &&
 			    fb->qps[j].state == SHIFT_QP_FALLBACK)
-				move(p->dev, fb->qps[j].qpn, false, arg);
+				ops->move(p->dev, fb->qps[j].qpn, false, arg);
 		p->back_at = now;
 	}
 	return LOOK_MS;
@@ -259,6 +278,8 @@ static void judge(struct path *p, uint64_t now,
 		p->hold_ms = policy->hold_ms;
 		p->back_at = 0;
 	}
+	if (p->heard || !p->up || p->interrupted)
+		p->unanswered = false;
 	if (p->up && !p->interrupted && p->since)
 		return;
 	/* it broke, under those that had gone back or were about to */
@@ -284,14 +305,14 @@ static void forget_unseen(struct shift_failback *fb)
  * @fb: all that the kernel has was told
  * @now: ms of a monotonic clock, not 0
  * @policy: may change from look to look
- * @move: called for each queue pair that is to go back
- * @arg: for @move
+ * @ops: called for what is to go back, or to be probed
+ * @arg: for @ops
  *
  * Return: in how many ms to look again; UINT64_MAX: when something happens.
  */
 uint64_t shift_failback_end(struct shift_failback *fb, uint64_t now,
 			    const struct shift_failback_policy *policy,
-			    shift_failback_move move, void *arg)
+			    const struct shift_failback_ops *ops, void *arg)
 {
 	uint64_t again = UINT64_MAX, one;
 	size_t i;
@@ -306,7 +327,7 @@ uint64_t shift_failback_end(struct shift_failback *fb, uint64_t now,
 			/* interruptions are to be seen while they matter */
 			one = p->away || p->back_at ? LOOK_MS : UINT64_MAX;
 		} else {
-			one = look_at(fb, i, now, policy, move, arg);
+			one = look_at(fb, i, now, policy, ops, arg);
 		}
 		if (one > LOOK_MS && one != UINT64_MAX)
 			one = LOOK_MS;

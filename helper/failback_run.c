@@ -36,19 +36,23 @@ static void on_link(int cmd, struct nlmsghdr *nlh, struct nlattr **tb,
 		    void *arg)
 {
 	struct look *look = arg;
-	struct shift_gid remote;
+	struct shift_failback_link link;
 
 	(void)cmd;
 	(void)nlh;
-	if (!tb[SHIFT_A_DEV] || !tb[SHIFT_A_REMOTE_GID] ||
-	    !tb[SHIFT_A_LINK_STATE])
+	if (!tb[SHIFT_A_DEV] || !tb[SHIFT_A_REMOTE_GID] || !tb[SHIFT_A_LINK_ID] ||
+	    !tb[SHIFT_A_LINK_STATE] || !tb[SHIFT_A_CONNECTS] ||
+	    !tb[SHIFT_A_ACKED])
 		return;
-	memcpy(remote.raw, nla_data(tb[SHIFT_A_REMOTE_GID]), SHIFT_GID_LEN);
-	if (shift_failback_link(look->fb, nla_get_string(tb[SHIFT_A_DEV]),
-				&remote,
-				nla_get_u32(tb[SHIFT_A_LINK_STATE]) ==
-				SHIFT_LINK_UP, tb[SHIFT_A_CONNECTS] ?
-				nla_get_u64(tb[SHIFT_A_CONNECTS]) : 0))
+	link = (struct shift_failback_link){
+		.dev = nla_get_string(tb[SHIFT_A_DEV]),
+		.id = nla_get_u32(tb[SHIFT_A_LINK_ID]),
+		.up = nla_get_u32(tb[SHIFT_A_LINK_STATE]) == SHIFT_LINK_UP,
+		.connects = nla_get_u64(tb[SHIFT_A_CONNECTS]),
+		.acked = nla_get_u64(tb[SHIFT_A_ACKED]),
+	};
+	memcpy(link.remote.raw, nla_data(tb[SHIFT_A_REMOTE_GID]), SHIFT_GID_LEN);
+	if (shift_failback_link(look->fb, &link))
 		look->incomplete = true;
 }
 
@@ -89,6 +93,17 @@ static void move(const char *dev, uint32_t qpn, bool canary, void *arg)
 			  shift_nl_error(look->nl));
 }
 
+static bool probe(uint32_t link, void *arg)
+{
+	struct look *look = arg;
+
+	if (!shift_nl_link_probe(look->nl, link))
+		return true;
+	log_debug("failback: probe of link %u: %s", link,
+		  shift_nl_error(look->nl));
+	return false;
+}
+
 /**
  * shift_failback_run() - one look at the kernel, and what follows
  * @fb: policy and memory
@@ -102,6 +117,7 @@ uint64_t shift_failback_run(struct shift_failback *fb, struct shift_nl *nl,
 			    const struct shift_failback_policy *policy,
 			    uint64_t now)
 {
+	static const struct shift_failback_ops ops = { move, probe };
 	struct look look = { .fb = fb, .nl = nl };
 	uint64_t again;
 
@@ -111,7 +127,7 @@ uint64_t shift_failback_run(struct shift_failback *fb, struct shift_nl *nl,
 	    shift_nl_get(nl, SHIFT_CMD_QP_GET, 1, on_qp, &look) ||
 	    look.incomplete)
 		return SHIFT_FAILBACK_RETRY_MS;	/* half a look decides nothing */
-	again = shift_failback_end(fb, now, policy, move, &look);
+	again = shift_failback_end(fb, now, policy, &ops, &look);
 	if (look.moved)
 		log_info("failback: %u QP(s) follow", look.moved);
 	return again;

@@ -452,6 +452,7 @@ static uint64_t sync_failback(struct shift_kernel *k,
 	const struct shift_failback_policy policy = {
 		.hold_ms = want->config->failback_hold * 1000ULL,
 		.max_hold_ms = want->config->failback_max_hold * 1000ULL,
+		.probe_ms = want->config->failback_probe * 1000ULL,
 	};
 
 	if (k->dry_run || !want->config->failback)

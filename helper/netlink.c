@@ -83,6 +83,7 @@ static struct nla_policy attr_policy[SHIFT_A_MAX + 1] = {
 	[SHIFT_A_COMPLETION_NS]	= { .type = NLA_U64 },
 	[SHIFT_A_DRAINED]	= { .type = NLA_FLAG },
 	[SHIFT_A_CONNECTS]	= { .type = NLA_U64 },
+	[SHIFT_A_ACKED]		= { .type = NLA_U64 },
 };
 
 /* libnl has its own error numbers; the few that can come up here. */
@@ -438,15 +439,25 @@ int shift_nl_move(struct shift_nl *nl, const char *dev, uint32_t qpn,
 	return request(nl, msg, NULL, NULL);
 }
 
-int shift_nl_link_switch(struct shift_nl *nl, uint32_t id)
+static int do_link(struct shift_nl *nl, int cmd, uint32_t id)
 {
-	struct nl_msg *msg = make_msg(nl, SHIFT_CMD_QP_MOVE, 0, 4096);
+	struct nl_msg *msg = make_msg(nl, cmd, 0, 4096);
 
 	if (!msg)
 		return no_memory(nl, NULL);
 	if (nla_put_u32(msg, SHIFT_A_LINK_ID, id))
 		return no_memory(nl, msg);
 	return request(nl, msg, NULL, NULL);
+}
+
+int shift_nl_link_switch(struct shift_nl *nl, uint32_t id)
+{
+	return do_link(nl, SHIFT_CMD_QP_MOVE, id);
+}
+
+int shift_nl_link_probe(struct shift_nl *nl, uint32_t id)
+{
+	return do_link(nl, SHIFT_CMD_LINK_PROBE, id);
 }
 
 int shift_nl_peer_del(struct shift_nl *nl, const char *node)

@@ -40,6 +40,7 @@ int shift_nl_pair_del(struct shift_nl *nl, const char *dev);
 int shift_nl_move(struct shift_nl *nl, const char *dev, uint32_t qpn,
 		  uint32_t path, bool keep);
 int shift_nl_link_switch(struct shift_nl *nl, uint32_t id);
+int shift_nl_link_probe(struct shift_nl *nl, uint32_t id);
 int shift_nl_peer_set(struct shift_nl *nl, const struct shift_peer *peer);
 int shift_nl_peer_del(struct shift_nl *nl, const char *node);
 

@@ -335,6 +335,8 @@ static void shift_carrier_send_done(struct ib_cq *cq, struct ib_wc *wc)
 	if (wc->status != IB_WC_SUCCESS) {
 		c->silent |= wc->status == IB_WC_RETRY_EXC_ERR && !c->closing;
 		shift_carrier_retire(c, ib_wc_status_msg(wc->status), wc->status);
+	} else {
+		c->link->acked++;
 	}
 	list_add_tail(&buf->item.entry, &c->free);
 	c->sending--;

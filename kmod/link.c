@@ -293,6 +293,33 @@ int shift_link_send(struct shift_link *link, const struct shift_msg *m)
 }
 
 /**
+ * shift_link_probe - try a link now, whether or not heartbeats flow
+ * @id: of the link.
+ *
+ * What becomes of it shows in the link: @acked grows, or it goes down.
+ *
+ * Context: process, may sleep.
+ * Return: 0; -ENOENT: there is no such link; -ENOTCONN: it is not up.
+ */
+int shift_link_probe(u32 id)
+{
+	struct shift_link *link;
+	int err = -ENOENT;
+
+	mutex_lock(&shift_links_lock);
+	list_for_each_entry(link, &shift_links, list) {
+		if (link->id != id)
+			continue;
+		spin_lock_irq(&link->lock);
+		err = link->up ? shift_link_beat(link) : -ENOTCONN;
+		spin_unlock_irq(&link->lock);
+		break;
+	}
+	mutex_unlock(&shift_links_lock);
+	return err;
+}
+
+/**
  * shift_link_fill_info - what operators see of a link
  * @link: referenced.
  * @info: filled in.
@@ -317,6 +344,7 @@ void shift_link_fill_info(const struct shift_link *link, struct shift_link_info 
 	info->tx = link->tx;
 	info->rx = link->rx;
 	info->connects = link->connects;
+	info->acked = link->acked;
 	spin_unlock_irqrestore(&l->lock, flags);
 }
 

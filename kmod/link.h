@@ -23,6 +23,7 @@ struct shift_link_info {
 	enum shift_link_state state;
 	u8 peer_boot_id[16];	/* zero while unknown */
 	u64 tx, rx, connects;	/* messages, connections made */
+	u64 acked;		/* sends that the peer's NIC acknowledged */
 };
 
 struct shift_peer_nic {
@@ -63,6 +64,7 @@ int shift_link_send(struct shift_link *link, const struct shift_msg *m);
 /* the same over @link or, if that cannot, any other link to the same peer */
 int shift_session_send(struct shift_link *link, const struct shift_msg *m);
 int shift_link_walk(int (*fn)(const struct shift_link_info *info, void *arg), void *arg);
+int shift_link_probe(u32 id);	/* 0, -ENOENT, -ENOTCONN */
 void shift_link_fill_info(const struct shift_link *link, struct shift_link_info *info);
 
 /* the device is going: drop its links (existing references stay valid, DOWN) */

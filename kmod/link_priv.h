@@ -107,6 +107,7 @@ struct shift_carrier {
  * @session: that the link is in, with @session_entry; shift_sessions_lock.
  * @batch: what was received, while it is delivered.
  * @backoff: ms until the next attempt.
+ * @acked: sends that the peer's NIC acknowledged.
  */
 struct shift_link {
 	struct kref ref;
@@ -129,7 +130,7 @@ struct shift_link {
 	bool up;
 	struct list_head inbox;
 	u8 peer_boot_id[16];
-	u64 connects, tx, rx;
+	u64 connects, tx, rx, acked;
 	unsigned long deadline;
 	unsigned int backoff;
 	u32 heartbeat;
@@ -151,6 +152,7 @@ void shift_link_let_go(struct shift_link *link);
 /* link_work.c */
 unsigned long shift_link_jiffies(unsigned int ms);
 void shift_link_init_work(struct shift_link *link);
+int shift_link_beat(struct shift_link *link);
 void shift_link_arm(struct shift_link *link, unsigned long delay);
 void shift_link_cut_off(struct shift_link *link);
 void shift_link_retry(struct shift_link *link);

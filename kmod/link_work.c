@@ -106,21 +106,37 @@ static bool shift_link_is_silent(const struct shift_link *link)
 	return ms && c->sending && time_after(jiffies, c->since + shift_link_jiffies(ms));
 }
 
-/* A heartbeat; one that is not acknowledged yet is as good as another. */
-static void shift_link_beat(struct shift_link *link)
+/**
+ * shift_link_beat - send something that the peer's NIC has to acknowledge
+ * @link: locked, up.  What is not acknowledged yet is as good as another heartbeat.
+ *
+ * Context: any.
+ * Return: 0, or what shift_carrier_post_send() says.
+ */
+int shift_link_beat(struct shift_link *link)
 {
 	struct shift_msg m = {
 		.type = SHIFT_MSG_HEARTBEAT,
 	};
 
+	lockdep_assert_held(&link->lock);
+
+	if (link->carrier->sending)
+		return 0;
 	memcpy(&m.src_cookie, shift_boot_id, sizeof(m.src_cookie));
 	m.src_cookie |= 1;
+	m.heartbeat.seq = ++link->heartbeat;
+	return shift_carrier_post_send(link->carrier, &m);
+}
+
+/* What the timer does for a link that is up. */
+static void shift_link_watch(struct shift_link *link)
+{
 	if (shift_link_is_silent(link)) {
 		link->carrier->silent = true;
 		shift_carrier_retire(link->carrier, "silent", 0);
-	} else if (link->guarded && !link->carrier->sending) {
-		m.heartbeat.seq = ++link->heartbeat;
-		shift_carrier_post_send(link->carrier, &m);
+	} else if (link->guarded) {
+		shift_link_beat(link);
 	}
 }
 
@@ -138,13 +154,13 @@ static void shift_link_timer(struct work_struct *work)
 	} else if (link->pending && !link->up) {
 		shift_link_arm(link, link->deadline - jiffies);
 	} else if (!link->carrier && link->active && link->users && link->dev) {
-		/* the device stays while we use it, and so does the link */
+		/* the device stays while we use it, and so does the link; not that it knows it */
 		link->carriers++;
 		connect = link->dev;
 	}
 	if (link->up) {
 		if (beat)
-			shift_link_beat(link);
+			shift_link_watch(link);
 		if (link->up)
 			shift_link_arm(link, shift_link_jiffies(beat ?: 1000));
 	}

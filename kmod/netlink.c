@@ -47,6 +47,10 @@ static const struct nla_policy shift_pair_drain_policy[SHIFT_A_PATH + 1] = {
 	[SHIFT_A_PATH] = NLA_POLICY_MAX(NLA_U32, 1),
 };
 
+static const struct nla_policy shift_link_probe_policy[SHIFT_A_LINK_ID + 1] = {
+	[SHIFT_A_LINK_ID] = { .type = NLA_U32 },
+};
+
 static const struct nla_policy shift_nic_policy[SHIFT_NIC_A_MAX + 1] = {
 	[SHIFT_NIC_A_GID] = NLA_POLICY_EXACT_LEN(sizeof(union ib_gid)),
 	[SHIFT_NIC_A_BACKUP] = NLA_POLICY_EXACT_LEN(sizeof(union ib_gid)),
@@ -223,6 +227,22 @@ static int shift_nl_pair_drain(struct sk_buff *request, struct genl_info *info)
 			       nla_get_u32(info->attrs[SHIFT_A_PATH]), true, info->extack);
 }
 
+static int shift_nl_link_probe(struct sk_buff *request, struct genl_info *info)
+{
+	int err;
+
+	if (shift_nl_missing(info, SHIFT_A_LINK_ID))
+		return -EINVAL;
+	err = shift_link_probe(nla_get_u32(info->attrs[SHIFT_A_LINK_ID]));
+	if (err == -ENOENT)
+		NL_SET_ERR_MSG_ATTR(info->extack, info->attrs[SHIFT_A_LINK_ID],
+				    "there is no such link");
+	else if (err)
+		NL_SET_ERR_MSG_ATTR(info->extack, info->attrs[SHIFT_A_LINK_ID],
+				    "the link is not up");
+	return err;
+}
+
 static int shift_nl_gid(const struct nlattr *attr, union ib_gid *gid,
 			struct netlink_ext_ack *extack)
 {
@@ -397,6 +417,12 @@ static const struct genl_ops shift_genl_ops[] = {
 		.start = shift_nl_link_start,
 		.dumpit = shift_nl_dump,
 		.done = shift_nl_done,
+	}, {
+		.cmd = SHIFT_CMD_LINK_PROBE,
+		.flags = GENL_ADMIN_PERM,
+		.policy = shift_link_probe_policy,
+		.maxattr = ARRAY_SIZE(shift_link_probe_policy) - 1,
+		.doit = shift_nl_link_probe,
 	}, {
 		.cmd = SHIFT_CMD_QP_GET,
 		.start = shift_nl_qp_start,

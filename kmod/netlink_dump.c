@@ -92,7 +92,8 @@ int shift_nl_put_link(struct sk_buff *skb, const struct shift_link_info *info)
 	    shift_nl_put_gid(skb, SHIFT_A_LOCAL_GID, &info->local) ||
 	    shift_nl_put_gid(skb, SHIFT_A_REMOTE_GID, &info->remote) ||
 	    nla_put_u32(skb, SHIFT_A_LINK_STATE, info->state) ||
-	    nla_put_u64_64bit(skb, SHIFT_A_CONNECTS, info->connects, SHIFT_A_PAD))
+	    nla_put_u64_64bit(skb, SHIFT_A_CONNECTS, info->connects, SHIFT_A_PAD) ||
+	    nla_put_u64_64bit(skb, SHIFT_A_ACKED, info->acked, SHIFT_A_PAD))
 		return -EMSGSIZE;
 	if (memchr_inv(info->peer_boot_id, 0, sizeof(info->peer_boot_id)) &&
 	    nla_put(skb, SHIFT_A_BOOT_ID, sizeof(info->peer_boot_id), info->peer_boot_id))

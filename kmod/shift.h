@@ -298,9 +298,9 @@ struct shift_qp {
 	u32 fail_status;		/* enum ib_wc_status for the first unfinished */
 	u32 owed_status;		/* one that was kept back, and waits for room in the CQ */
 	u32 stop_status;		/* an operation that cannot be replayed waits */
-	bool first_done;		/* first completion on the new path was seen */
 	u64 key_since;			/* ktime: @key_waits is waited for since then, in @key_epoch */
 	u32 key_waits, key_epoch;
+	bool first_done;		/* first completion on the new path was seen */
 	enum shift_cause cause;
 	u64 deadline_ns;		/* ktime: when the state at hand gives up */
 	u64 reacked_ns;			/* ktime: when the peer was answered once more */
@@ -416,23 +416,23 @@ static inline struct shift_dev *shift_ops_dev(struct ib_device *ibdev)
 	struct shift_obj *obj = shift_object_find(ibdev, SHIFT_OBJ_DEV);
 
 	return obj ? container_of(obj, struct shift_dev, obj) : NULL;
-extern const struct ib_device_ops shift_pd_ops;
 }
 
-struct shift_pd *shift_pd_find(struct ib_pd *pd);
 /* verbs_mr.c: PDs and MRs */
 extern const struct ib_device_ops shift_mr_ops;
+extern const struct ib_device_ops shift_pd_ops;
 void shift_pd_get(struct shift_pd *spd);
 void shift_pd_put(struct shift_pd *spd);
+struct shift_pd *shift_pd_find(struct ib_pd *pd);
 void shift_pd_spoil(struct shift_pd *spd, enum shift_reason reason);
 struct ib_pd *shift_pd_mirror(struct shift_pd *spd);	/* mirror_sem held */
 struct shift_mr *shift_mr_find(struct shift_dev *sdev, u32 key);	/* kref taken */
 void shift_mr_put(struct shift_mr *smr);
-void shift_pd_device_gone(struct shift_dev *sdev, bool backup_only);
 /* One that no device has given out: its index is beyond those of rxe, and no PD's. */
 #define SHIFT_NO_KEY	(~0u)
 int shift_mr_translate(struct shift_pd *spd, const struct shift_sge *sge, u8 path, u32 *key);
 void shift_mr_device_gone(struct shift_dev *sdev, bool backup_only);
+void shift_pd_device_gone(struct shift_dev *sdev, bool backup_only);
 
 /* verbs_cq.c: CQs, side rings */
 extern const struct ib_device_ops shift_cq_ops;

@@ -30,7 +30,7 @@ static void full(void)
 		"prefix=/a/b/\nlease_ttl=20\nhold=0\nwithdraw=yes\n"
 		"ca_file=/ca\ncert_file=/cert\nkey_file=/key\n"
 		"user=u\npassword=p = w # 1\n"
-		"[failback]\nenabled=no\nhold = 3\nmax_hold=4\n"
+		"[failback]\nenabled=no\nhold = 3\nmax_hold=4\nprobe=2\n"
 		"[peer b]\nnic=192.0.2.1 backup=192.0.2.2,2001:db8::2\n"
 		"nic = 192.0.2.2 backup = 192.0.2.1\n"
 		"[peer c]\nnic=192.0.2.3 backup 192.0.2.4");
@@ -55,6 +55,7 @@ static void full(void)
 	CHECK(!strcmp(c->ca_file, "/ca") && !strcmp(c->key_file, "/key"));
 	CHECK(!strcmp(c->password, "p = w # 1"));
 	CHECK(!c->failback && c->failback_hold == 3 && c->failback_max_hold == 4);
+	CHECK(c->failback_probe == 2);
 	CHECK(c->n_peers == 2);
 	CHECK(c->peers[0]->n_nics == 2);
 	CHECK(c->peers[0]->nics[0].n_backups == 2);

@@ -9,14 +9,15 @@
 #define HOLD 10000
 
 static const struct shift_failback_policy policy = {
-	.hold_ms = HOLD, .max_hold_ms = 5 * HOLD,
+	.hold_ms = HOLD, .max_hold_ms = 5 * HOLD, .probe_ms = 2000,
 };
 static struct shift_failback *fb;
 static struct shift_gid remote;
 static unsigned int state[4];	/* of queue pairs 1 to 4 */
 static unsigned int moves, canaries;
-static uint64_t connects, now, again;
-static bool up;
+static unsigned int probes;
+static uint64_t connects, acked, now, again;
+static bool up, deaf;
 
 static void moved(const char *dev, uint32_t qpn, bool canary, void *arg)
 {
@@ -28,18 +29,31 @@ static void moved(const char *dev, uint32_t qpn, bool canary, void *arg)
 		state[qpn - 1] = SHIFT_QP_RETURNED;
 }
 
+static bool probed(uint32_t link, void *arg)
+{
+	CHECK(arg == &policy && link == 7 && up);
+	probes++;
+	acked += !deaf;
+	return true;
+}
+
 static void look(uint64_t ms)
 {
+	static const struct shift_failback_ops ops = { moved, probed };
+	struct shift_failback_link link = {
+		.dev = "rxe0", .remote = remote, .id = 7,
+		.up = up, .connects = connects, .acked = acked,
+	};
 	unsigned int i;
 
 	now += ms;
 	shift_failback_begin(fb);
-	CHECK(!shift_failback_link(fb, "rxe0", &remote, up, connects));
+	CHECK(!shift_failback_link(fb, &link));
 	for (i = 0; i < 4; i++)
 		if (state[i])
 			CHECK(!shift_failback_qp(fb, "rxe0", &remote, i + 1,
 						 state[i]));
-	again = shift_failback_end(fb, now, &policy, moved, (void *)&policy);
+	again = shift_failback_end(fb, now, &policy, &ops, (void *)&policy);
 }
 
 static void all(unsigned int what)
@@ -56,8 +70,9 @@ static void setup(void)
 	CHECK(!shift_gid_parse("10.0.0.2", &remote));
 	now = 1000;
 	connects = 1;
-	moves = canaries = 0;
+	moves = canaries = probes = 0;
 	up = true;
+	deaf = false;
 	all(SHIFT_QP_DEFAULT);
 	look(0);
 }
@@ -208,6 +223,62 @@ static void test_canary_ends(void)
 	shift_failback_free(fb);
 }
 
+static void test_probes(void)
+{
+	uint64_t took;
+
+	setup();
+	look(100 * HOLD);
+	CHECK(!probes);		/* nobody is away */
+	breaks();
+	look(0);
+	until_move();
+	CHECK(probes >= HOLD / 2000 && probes <= HOLD / 2000 + 1);
+	while (moves % 4)
+		look(1000);
+	/* twice the time, as many probes */
+	probes = 0;
+	breaks();
+	look(0);
+	took = until_move();
+	CHECK(took >= 2 * HOLD);
+	CHECK(probes >= HOLD / 2000 && probes <= HOLD / 2000 + 1);
+	shift_failback_free(fb);
+}
+
+static void test_unanswered(void)
+{
+	unsigned int i;
+
+	setup();
+	breaks();
+	look(0);
+	look(HOLD - 3000);
+	deaf = true;
+	for (i = 0; i < 30; i++)
+		look(1000);
+	CHECK(!moves && probes);
+	/* the kernel takes the link down, and it is good again */
+	deaf = false;
+	breaks();
+	look(0);
+	CHECK(until_move() >= HOLD);
+	shift_failback_free(fb);
+	/* answered late, but answered */
+	setup();
+	breaks();
+	look(0);
+	look(HOLD - 3000);
+	deaf = true;
+	for (i = 0; i < 5; i++)
+		look(1000);
+	CHECK(!moves);
+	acked++;
+	look(1000);
+	CHECK(moves == 1);
+	shift_failback_free(fb);
+}
+
 static const struct ktap_test tests[] = {
 	{ "nothing to do: no looks", test_quiet },
 	{ "one queue pair first, then the rest", test_canary_first },
@@ -216,5 +287,7 @@ static const struct ktap_test tests[] = {
 	{ "a canary that falls back", test_canary_fails },
 	{ "a canary that cannot move", test_canary_stays },
 	{ "a canary whose application ends", test_canary_ends },
+	{ "probes only while somebody is away, in proportion", test_probes },
+	{ "nothing goes back while a probe is not answered", test_unanswered },
 };
 KTAP_MAIN(tests)

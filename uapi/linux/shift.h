@@ -34,6 +34,7 @@ enum shift_cmd {
 	SHIFT_CMD_QP_MOVE,	/* do: DEV, PATH, perhaps QPN; or LINK_ID: away from it */
 	SHIFT_CMD_PAIR_DRAIN,	/* do: DEV, PATH: 1 all away and kept away, 0 home again */
 	SHIFT_CMD_PAIR_SET,	/* do: DEV, POLICY */
+	SHIFT_CMD_LINK_PROBE,	/* do: LINK_ID: send something that the peer's NIC has to answer */
 	__SHIFT_CMD_MAX,
 	SHIFT_CMD_MAX = __SHIFT_CMD_MAX - 1
 };
@@ -85,6 +86,7 @@ enum shift_attr {
 	SHIFT_A_DRAINED,	/* flag: PAIR_GET: an operator keeps QPs off DEV */
 	SHIFT_A_CONNECTS,	/* u64: how often the link has come up */
 	SHIFT_A_POLICY,		/* u32: enum shift_policy */
+	SHIFT_A_ACKED,		/* u64: sends of the link that the peer's NIC acknowledged */
 	__SHIFT_A_MAX,
 	SHIFT_A_MAX = __SHIFT_A_MAX - 1
 };
