@@ -268,12 +268,17 @@ class Counters:
 
     def __init__(self, cluster):
         self.cluster = cluster
-        self.before = [stats(node) for node in cluster.nodes]
+        self.before = each(cluster.nodes, stats)
+
+    def deltas(self, *names):
+        """How far counters have moved on each node: one look for all of them."""
+        now = each(self.cluster.nodes, stats)
+        return {name: [new[name] - old[name] for new, old in zip(now, self.before)]
+                for name in names}
 
     def delta(self, name):
         """How far a counter has moved on each node."""
-        return [stats(node)[name] - before[name]
-                for node, before in zip(self.cluster.nodes, self.before)]
+        return self.deltas(name)[name]
 
     def moved(self, name, least=1):
         """Insist that a counter moved on every node."""
@@ -283,8 +288,7 @@ class Counters:
 
     def still(self, *names):
         """Insist that counters did not move on any node."""
-        for name in names:
-            delta = self.delta(name)
+        for name, delta in self.deltas(*names).items():
             check(not any(delta), f"counter {name} moved by {delta}")
 
 

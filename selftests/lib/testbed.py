@@ -385,13 +385,16 @@ class Cluster:
         # Options come before the positional words, as in every lab command.
         run_lab("drop", "--name", self.name, *options, node.number, rail)
 
+    def clear(self, node, rail):
+        """Lose no packet there any more."""
+        run_lab("drop", "--name", self.name, node.number, rail, "clear")
+
     def undrop(self):
         """Lose no packet any more."""
         if self.dropping:
             for node in self.nodes:
                 for rail in range(self.rails):
-                    run_lab("drop", "--name", self.name, node.number, rail,
-                            "clear")
+                    self.clear(node, rail)
         self.dropping = False
 
     def plug_all(self):

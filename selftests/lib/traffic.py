@@ -73,6 +73,8 @@ class Verify:
         self.server.expect(0, timeout)
         self.client.wait_line(r"^done \d+ sent")
         self.server.wait_line(r"^done ")
+        for process in (self.client, self.server):
+            check("resized 0" not in process.text, f"{process.name()} has resized no CQ")
 
     def fails(self, status="transport retry counter exceeded", timeout=120):
         """Insist on the application's own completion error.

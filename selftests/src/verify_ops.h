@@ -127,6 +127,8 @@ struct lane {			/* a QP with what both directions need */
 	struct cells *cells;
 	struct ibv_mr *ring_mr, *reads_mr, *receive_mr, *cells_mr;
 	uint64_t verified, recycled, credited, peer_completed, expect_total;
+	uint64_t arrived;	/* WRITEs below were seen, or are not looked for */
+	bool *early;		/* of each slot: stamped before the issuer told */
 	uint64_t receives_posted, received;
 	uint64_t in_sum, in_shared, in_swaps, in_invs;
 	struct ibv_mw *bound[WINDOWS];

@@ -131,6 +131,7 @@ static void open_lane(struct rig *rig, unsigned int index)
 	lane->note_size = sends_of(rig);
 	lane->note = zeroed(lane->note_size, sizeof(*lane->note));
 	lane->issue = zeroed(rig->side.opt.depth, sizeof(*lane->issue));
+	lane->early = zeroed(rig->side.slots, sizeof(*lane->early));
 	open_queues(rig, lane);
 	open_memory(rig, lane);
 	open_qp(rig, lane);
@@ -276,6 +277,7 @@ static void close_lane(struct lane *lane)
 	free(lane->receive);
 	free(lane->note);
 	free(lane->issue);
+	free(lane->early);
 }
 
 void rig_close(struct rig *rig)

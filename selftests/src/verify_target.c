@@ -12,6 +12,7 @@
 
 #define READ_KEYS	(4 * MAX_QPS)
 #define BEYOND		64	/* bytes looked at behind the end of a message */
+#define CERTAIN		32	/* bytes of a pattern that are not there by chance */
 
 static uint8_t *ring_at(struct rig *rig, struct lane *lane, uint64_t seq)
 {
@@ -103,15 +104,56 @@ static void check_data(struct lane *lane, uint64_t seq, const struct step *step,
 		    pattern_byte(wrong, step->len, key, seq));
 }
 
-/* Message @seq is a WRITE that must be in its slot now. */
+static void check_stamped(struct lane *lane, uint64_t seq, const struct step *step,
+			  const uint8_t *at)
+{
+	size_t wrong = stamp_check(at, step->len);
+
+	if (wrong != step->len)
+		die(EXIT_VIOLATION, "qp %u: byte %zu of %s %" PRIu64
+		    " was written again after it was delivered: %02x", lane->in.qp, wrong,
+		    op_name(step->op), seq, at[wrong]);
+}
+
+/* Message @seq is a WRITE that must be in its slot now, or was there before. */
 static void check_written(struct rig *rig, struct lane *lane, uint64_t seq,
 			  const struct step *step)
 {
+	bool *early = &lane->early[seq % rig->side.slots];
 	uint8_t *at = ring_at(rig, lane, seq);
 
-	check_data(lane, seq, step, at);
+	if (*early)
+		check_stamped(lane, seq, step, at);
+	else
+		check_data(lane, seq, step, at);
+	*early = false;
 	if (rig->side.opt.guard)
 		stamp(at, step->len);
+}
+
+/*
+ * WRITEs are stamped as soon as their last byte is there, whatever the issuer knows: if its
+ * ACK is lost and it is written once more, that is seen. Short ones, and those that a
+ * receive tells of, are not looked for.
+ */
+static void look_ahead(struct rig *rig, struct lane *lane)
+{
+	struct step step;
+	uint8_t *at;
+
+	if (lane->arrived < lane->verified)
+		lane->arrived = lane->verified;
+	for (; lane->arrived < lane->recycled + rig->side.slots; lane->arrived++) {
+		plan_step(&rig->plan, lane->in, lane->arrived, &step);
+		if (step.op != OP_WRITE || step.len < CERTAIN)
+			continue;
+		at = ring_at(rig, lane, lane->arrived);
+		if (pattern_check(at, step.len, stream_key(lane->in), lane->arrived) !=
+		    step.len)
+			return;
+		stamp(at, step.len);
+		lane->early[lane->arrived % rig->side.slots] = true;
+	}
 }
 
 static void verified(struct rig *rig, struct lane *lane)
@@ -278,18 +320,11 @@ void target_overdue(struct rig *rig, struct lane *lane)
 
 static void check_guard(struct rig *rig, struct lane *lane, uint64_t seq)
 {
-	const uint8_t *at = ring_at(rig, lane, seq);
 	struct step step;
-	size_t wrong;
 
 	plan_step(&rig->plan, lane->in, seq, &step);
-	if (step.op != OP_WRITE && step.op != OP_WRITE_IMM && step.op != OP_AWRITE)
-		return;
-	wrong = stamp_check(at, step.len);
-	if (wrong != step.len)
-		die(EXIT_VIOLATION, "qp %u: byte %zu of %s %" PRIu64
-		    " was written again after it was delivered: %02x", lane->in.qp, wrong,
-		    op_name(step.op), seq, at[wrong]);
+	if (step.op == OP_WRITE || step.op == OP_WRITE_IMM || step.op == OP_AWRITE)
+		check_stamped(lane, seq, &step, ring_at(rig, lane, seq));
 }
 
 /* Give slots back, half a ring late. */
@@ -298,6 +333,8 @@ bool target_recycle(struct rig *rig, struct lane *lane)
 	uint64_t end = lane->verified < lane->peer_completed ? lane->verified :
 							       lane->peer_completed;
 
+	if (rig->side.opt.guard)
+		look_ahead(rig, lane);
 	while (lane->recycled < end && lane->verified - lane->recycled > rig->side.slots / 2) {
 		if (rig->side.opt.guard)
 			check_guard(rig, lane, lane->recycled);

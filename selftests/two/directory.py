@@ -11,7 +11,9 @@ from figures import Monitor
 from registry import FULL, LOADED, MAIN, STOCK, add, test
 from testbed import check, wait_for
 from traffic import QP_TIMEOUT
-from two.failover import on_backup, pull, shape, start, survives
+from two.failover import (beating, dropped, fall_back, on_backup, pull, shape, start,
+                          survives)
+from two.home import everywhere
 from two.moved import MIXED
 
 PAIRS = ["rxe0 rxe1", "rxe1 rxe0"]
@@ -106,6 +108,29 @@ def failback(bed):
             one_first(monitors)
         verify.finish()
         counters.moved("returns", 4)
+        counters.still("failed", "illegal", "msg_bad")
+
+
+@test("directory", "a path that only looks good gets nobody back", state=LOADED)
+def deaf(bed):
+    """With no heartbeats a link stays up on it, until shiftd has it probed."""
+    with Directory(bed, "[failback]\nhold = 8\n"), beating(bed, 0):
+        verify = start(bed, *MIXED, "--bidir", qps=2)
+        verify.go()
+        verify.more(2)
+        fall_back(bed)
+        everywhere(bed, verify, "fallback")
+        bed.plug_all()
+        shift.wait_session(bed, 2)
+        counters = shift.Counters(bed)
+        bed.drop(bed.nodes[1], 0, "--dir", "in")
+        wait_for("a link is down", lambda: not all(map(shift.links_up, bed.nodes)), 60)
+        check(dropped(bed, 0) > 0, "no packet was lost")
+        counters.still("abandoned", "returns")
+        bed.undrop()
+        everywhere(bed, verify, "returned")
+        verify.more(2)
+        verify.finish()
         counters.still("failed", "illegal", "msg_bad")
 
 

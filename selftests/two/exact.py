@@ -6,15 +6,18 @@ from functools import partial
 import shift
 from registry import FULL, STOCK, add
 from testbed import check, wait_for
-from two.failover import atomics_move, dropped, pull, shape, start
+from two.failover import atomics_move, dropped, pull, rules, start
 
-# Packets of a WRITE of 64 KiB: 1, 62 and 1. How many go before the lost one, and what of the
-# WRITE it was in is not sent again.
+# Packets of a message of 64 KiB: 1, 62 and 1. How many of its opcode go before the lost one,
+# and how many of the message have arrived by then.
+PACKETS, MIDDLE = 64, 62
 PLACES = {
-    "the first packet": ("RC_WRITE_FIRST", 5, False),
-    "one in the middle": ("RC_WRITE_MIDDLE", 5 * 62 + 30, True),
-    "the last packet": ("RC_WRITE_LAST", 5, True),
+    "the first packet": ("FIRST", 5, 0),
+    "one in the middle": ("MIDDLE", 5 * MIDDLE + 30, 31),
+    "the last packet": ("LAST", 5, 63),
 }
+MESSAGES = 20
+COUNTED = 1000000000    # packets that a rule only counts
 # One operation at a time: the answer that is lost is that of one that was executed.
 ONE = ["--depth", 1, "--progress", 1, "--guard", "--size", "1-9000"]
 BEFORE = 5		# answers or requests that are not lost
@@ -34,17 +37,65 @@ def switched(bed, verify, counters):
     counters.still("failed", "illegal", "msg_bad")
 
 
-def hole(opcode, skip, resumes, bed):
-    """From one packet of a long WRITE on nothing of its kind arrives: it goes on there."""
-    verify = start(bed, *shape(65536, 1))
+def hole(place, skip, there, bed):
+    """From one packet of a long WRITE on nothing of its kind arrives: it goes on just there."""
+    client, server = bed.nodes[:2]
+    verify = start(bed, "--size", 65536, "--depth", 1, "--iters", MESSAGES, "--progress", 1)
     counters = shift.Counters(bed)
-    bed.drop(bed.nodes[0], 0, "--dir", "out", "--opcode", opcode, "--skip", skip)
+    bed.drop(client, 0, "--dir", "out", "--opcode", f"RC_WRITE_{place}", "--skip", skip)
+    bed.drop(server, 1, "--dir", "in", "--opcode", "RC_WRITE_*", "--skip", COUNTED)
+    verify.go()
+    cut(bed)
+    verify.end()
+    counters.moved("switches")
+    counters.still("failed", "illegal", "msg_bad")
+    resumed, replayed = counters.delta("resumed")[0], counters.delta("replayed")[0]
+    check((resumed, replayed) == (bool(there), 1), f"resumed {resumed}, replayed {replayed}")
+    (came, _), = rules(bed, 1)
+    want = (MESSAGES - 5) * PACKETS - there
+    check(came == want, f"{came} packets came by the backup, not {want}")
+
+
+def long(operation, opcode, options, bed):
+    """Some packets of a message are lost: it is sent whole, and takes one receive."""
+    qps = 4 if "--srq" in options else 1
+    verify = start(bed, "--ops", operation, "--size", 65536, "--depth", 4, "--progress", 1,
+                   "--guard", *options, qps=qps)
+    counters = shift.Counters(bed)
+    bed.drop(bed.nodes[0], 0, "--dir", "out", "--opcode", opcode, "--skip", 200)
     verify.go()
     cut(bed)
     switched(bed, verify, counters)
     check(counters.delta("replayed")[0] > 0, "nothing was replayed")
-    resumed = counters.delta("resumed")[0]
-    check(resumed == resumes, f"{resumed} operations were resumed")
+    counters.still("resumed")
+
+
+def lost_again(operations, bed):
+    """The answer to a READ is lost on both paths: it is asked a third time.
+
+    What is behind it was executed at the first: never again.
+    """
+    client = bed.nodes[0]
+    verify = start(bed, "--ops", operations, "--depth", 2, "--progress", 1, "--guard",
+                   "--size", "100-9000", timeout=21)
+    counters = shift.Counters(bed)
+    verify.go()
+    verify.more(2)
+    for rail in (1, 0):
+        bed.drop(client, rail, "--dir", "in", "--opcode", "RC_READ_RESP_*")
+    cut(bed)
+    wait_for("an answer lost on the backup", lambda: dropped(bed, 1) > 0, 120)
+    bed.clear(client, 0)
+    client.link(0, True)
+    bed.plugged(client)
+    shift.wait_session(bed, 2)
+    client.link(1, False)
+    for node in bed.nodes[:2]:
+        shift.protected(node, 1, "returned")
+    check(counters.delta("replayed")[0] >= 2, f"replayed: {counters.delta('replayed')}")
+    verify.more(3)
+    verify.finish()
+    counters.still("failed", "illegal", "msg_bad")
 
 
 def one(operation, direction, opcode, expected, bed):
@@ -57,6 +108,34 @@ def one(operation, direction, opcode, expected, bed):
     switched(bed, verify, counters)
     found = counters.delta("executed")[0], counters.delta("replayed")[0]
     check(found == expected, f"executed, replayed: {found}, not {expected}")
+
+
+def rewritten(bed):
+    """A WRITE whose ACK is lost: its memory, which is changed as soon as it is there, stays."""
+    verify = start(bed, "--size", 4096, "--depth", 1, "--progress", 1)
+    counters = shift.Counters(bed)
+    bed.drop(bed.nodes[0], 0, "--dir", "in", "--opcode", "RC_ACK", "--skip", BEFORE)
+    verify.go()
+    cut(bed)
+    switched(bed, verify, counters)
+    check(counters.delta("executed")[0] == 1, f"executed: {counters.delta('executed')}")
+
+
+def unanswered(operation, opcode, bed):
+    """Between two NICs that are not atomic towards each other it is not moved: an error."""
+    verify = start(bed, "--ops", operation, "--allow-error", *ONE)
+    counters = shift.Counters(bed)
+    bed.drop(bed.nodes[0], 0, "--dir", "out", "--opcode", opcode, "--skip", BEFORE)
+    bed.drop(bed.nodes[1], 1, "--dir", "in", "--opcode", opcode, "--skip", COUNTED)
+    verify.go()
+    cut(bed)
+    for process in (verify.client, verify.server):
+        process.expect(0, 120)
+    verify.client.wait_line("^error qp 0 wr ")
+    check(counters.delta("failed")[0] == 1, "no QP has failed")
+    counters.still("executed", "illegal", "msg_bad")
+    (came, _), = rules(bed, 1)
+    check(not came, f"{came} went by the backup")
 
 
 def request(operation, opcode, bed):
@@ -85,6 +164,15 @@ def register():
     """Those on both kernels first."""
     for name, place in PLACES.items():
         add("exact", f"{name} of a WRITE of 64 KiB is lost", partial(hole, *place), STOCK)
+    for operation, opcode, options in (
+            ("write_imm", "RC_WRITE_MIDDLE", ()), ("send", "RC_SEND_MIDDLE", ()),
+            ("send", "RC_SEND_LAST", ("--srq",))):
+        add("exact", " ".join((f"{opcode} of a {operation} is lost", *options)),
+            partial(long, operation, opcode, options))
+    add("exact", "a WRITE is not written again when its ACK is lost", rewritten)
+    for operations in ("read", "read,write"):
+        add("exact", f"the answer to a READ is lost on both paths: {operations}",
+            partial(lost_again, operations))
     for operation in ("send", "send_imm", "write", "write_imm", "read"):
         # the peer has executed it; a READ is asked again, as it changes nothing
         opcode, expected = (("RC_READ_RESP_*", (0, 1)) if operation == "read" else
@@ -97,6 +185,8 @@ def register():
             STOCK if operation == "fadd" else FULL)
         add("exact", f"the answer to one {operation} is lost",
             partial(atomic_answer, operation), STOCK if operation == "fadd" else FULL)
+    add("exact", "one fadd is lost and may not be moved", partial(unanswered, "fadd",
+                                                                  "RC_FETCH_ADD"))
 
 
 register()

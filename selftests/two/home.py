@@ -1,12 +1,15 @@
 # SPDX-License-Identifier: GPL-2.0
 """There and back: moves by an operator, and second failures."""
 
+import re
 from functools import partial
 
 import shift
+from ends import Ends
 from registry import FULL, MAIN, STOCK, add, test
 from testbed import Failure, check, wait_for
-from two.failover import SILENT_MS, dropped, patience, pull, shape, start, survives
+from two.failover import (SILENT_MS, beating, dropped, fall_back, patience, pull, shape,
+                          start, survives)
 from two.moved import MIXED
 
 BIDIR = [*MIXED, "--bidir", "--signal-every", 4]
@@ -162,6 +165,93 @@ def idle(bed):
     counters.still("failed", "illegal", "msg_bad")
 
 
+class Sleepers:
+    """Both ends asleep in ibv_get_cq_event(), and what they are woken for."""
+
+    def __init__(self, bed):
+        self.bed = bed
+        self.ends = Ends(bed, "sleep_edge")
+        self.done = {end: [0, 0] for end in (self.ends.client, self.ends.server)}
+        for node in bed.nodes[:2]:
+            shift.protected(node, 1)
+
+    def count(self, end):
+        """Sends completed, messages received, wake-ups."""
+        seen = len(end.lines)
+        end.send("count")
+        return [int(word) for word in self.ends.said(end, seen).split()[::2]]
+
+    def send(self, sender, receiver, number=1):
+        """Messages by one end."""
+        self.ends.do(sender, f"send {number}")
+        self.done[sender][0] += number
+        self.done[receiver][1] += number
+
+    def arrived(self):
+        """All that was sent, and no more."""
+        for end, want in self.done.items():
+            wait_for(f"{end.name()}: {want}", lambda end=end, want=want:
+                     self.count(end)[:2] == want, 60)
+
+    def both_send(self):
+        """Each end is woken by the other's message, and by its own send."""
+        self.send(self.ends.client, self.ends.server, 3)
+        self.arrived()
+        self.send(self.ends.server, self.ends.client, 3)
+        self.arrived()
+
+    def moved(self, move, state):
+        """A move wakes an end that has nothing to do once at most."""
+        before = {end: self.count(end)[2] for end in self.done}
+        move()
+        for node in self.bed.nodes[:2]:
+            shift.protected(node, 1, state)
+        for end, woken in before.items():
+            now = self.count(end)
+            check(now[:2] == self.done[end], f"{end.name()}: {now}, not {self.done[end]}")
+            check(now[2] <= woken + 1, f"{end.name()}: woken {now[2] - woken} times")
+
+    def moved_at_work(self, rail, move, state):
+        """A message is lost on its way, and goes with the move; nothing else is sent there."""
+        with beating(self.bed, 0):
+            self.bed.drop(self.bed.nodes[1], rail, "--dir", "in", "--opcode", "RC_SEND_*")
+            self.send(self.ends.client, self.ends.server)
+            wait_for("a message is lost", lambda: dropped(self.bed, rail) > 0)
+            move()
+            for node in self.bed.nodes[:2]:
+                shift.protected(node, 1, state)
+        row, = shift.qps(self.bed.nodes[0])
+        check(row["cause"] == "operator", f"it moved for: {row['cause']}")
+        self.arrived()
+        self.bed.undrop()
+
+
+@test("home", "both ends asleep, there and back", STOCK)
+def both_asleep(bed):
+    """With nothing to do, by a cable and home; and with a message under way, by an operator."""
+    def undrained():
+        shift.home(bed, 1)
+
+    def drained():
+        shift.must(bed.nodes[0], "pair", "drain", bed.nics.default)
+    both = Sleepers(bed)
+    counters = shift.Counters(bed)
+    both.both_send()
+    both.moved(partial(fall_back, bed), "fallback")
+    both.both_send()
+    bed.plug_all()
+    shift.wait_session(bed, 2)
+    both.moved(undrained, "returned")
+    both.both_send()
+    both.moved_at_work(0, drained, "fallback")
+    both.moved_at_work(1, undrained, "returned")
+    both.both_send()
+    both.ends.close()
+    counters.moved("switches", 4)
+    counters.moved("returns", 2)
+    counters.still("failed", "illegal", "msg_bad")
+
+
 @test("home", "link switch, qp move")
 def by_link(bed):
     """Away from one link, and one QP back."""
@@ -195,6 +285,30 @@ def by_link(bed):
     counters.moved("returns", 4)
     counters.moved("switches", 8)
     counters.still("failed", "illegal", "msg_bad")
+
+
+@test("home", "link probe", STOCK)
+def probed(bed):
+    """An answer; or none, which takes the link down."""
+    client, server = bed.nodes[:2]
+
+    def link():
+        return next(row for row in shift.show(client, "link") if row["dev"] == "rxe0")
+    start(bed, *shape(4096, 1))
+    shift.wait_session(bed, 2)
+    number = str(link()["link"])
+    shift.refused(client, "link", "probe", "9999", says="no such link")
+    with beating(bed, 0):
+        before = link()["acked"]
+        says = shift.must(client, "link", "probe", number).strip()
+        check(re.fullmatch(rf"link {number}: answered in \d+ ms", says), says)
+        check(link()["acked"] > before, "nothing was sent")
+        bed.drop(server, 0, "--dir", "in")
+        shift.refused(client, "link", "probe", number, says="no answer")
+        check(dropped(bed) > 0, "no packet was lost")
+        shift.refused(client, "link", "probe", number, says="not up")
+        for node in bed.nodes[:2]:
+            shift.protected(node, 1, "fallback")
 
 
 def gid_indices(node, address):

@@ -11,7 +11,7 @@ from functools import partial
 
 import shift
 from registry import MAIN, STOCK, add
-from testbed import Failure, wait_for
+from testbed import Failure, check, wait_for
 from traffic import BULK_TIMEOUT
 from two.failover import atomics_move, dropped, start
 
@@ -21,7 +21,7 @@ NUMBERS = {1: MAIN, 2: STOCK, 3: ("6.1",), 4: ("6.1",)}
 WINDOWS = ["send_inv", "mw"]
 ATOMICS = ["fadd", "cas"]
 OPERATIONS = ("write", "write_imm", "send", "send_imm", "read")
-# What is lost, at the client. rxe may repeat for ever what is lost in part only; so the
+# What is lost at one end. rxe may repeat for ever what is lost in part only; so the
 # cable follows, but when everything is lost.
 LOSSES = {
     "everything-in": ("--dir", "in"),
@@ -45,10 +45,17 @@ class Event:
         self.side = draw.choice((0, 1))
         self.skip = draw.choice((0, 0, 1, 2, 5, 30))
         self.more = draw.randint(1, 3)
+        self.loser = 0              # the node at which packets are lost
 
     def __str__(self):
+        loser = ", lost at 1" if self.loser else ""
         return (f"{self.kind} at {'backup' if self.away else 'default'}"
-                f"/{self.side}+{self.skip}")
+                f"/{self.side}+{self.skip}{loser}")
+
+    def choose_loser(self, draw, bidir):
+        """Either end, if there is something to lose: the server sends only if both do."""
+        if self.kind == "everything-in" or bidir and self.kind in LOSSES:
+            self.loser = draw.choice((0, 1))
 
     def happen(self, bed):
         """Before it the other path was made good."""
@@ -59,7 +66,7 @@ class Event:
         elif self.kind == "cable":
             bed.nodes[self.side].link(rail, False)
         else:
-            bed.drop(bed.nodes[0], rail, *LOSSES[self.kind], "--skip", self.skip)
+            bed.drop(bed.nodes[self.loser], rail, *LOSSES[self.kind], "--skip", self.skip)
             wait_for("packets lost", lambda: dropped(bed, rail) > 0)
             if self.kind != "everything-in":
                 bed.nodes[self.side].link(rail, False)
@@ -85,7 +92,8 @@ class Schedule:
         for option, chance in (("--bidir", .6), ("--events", .3), ("--shared-cq", .3),
                                ("--resize-cq", .1), ("--guard", .3), ("--inline", .2),
                                ("--srq", .2)):
-            if draw.random() < chance:
+            # all are guarded; it is drawn as it was, so that others are what they were
+            if draw.random() < chance or option == "--guard":
                 self.options.append(option)
         self.options += ["--poll", draw.choice(("cq", "start")),
                          "--post", draw.choice(("send", "wr"))]
@@ -97,6 +105,8 @@ class Schedule:
             self.add_windows()
         elif more > .9:
             self.add_atomics()
+        for event in self.events:
+            event.choose_loser(draw, "--bidir" in self.options)
 
     def __str__(self):
         return (f"{self.number}: {','.join(self.ops)} of {self.size} B, {self.qps} QPs, "
@@ -155,6 +165,12 @@ class Schedule:
         counters.moved("switches", self.qps * len(self.events))
         counters.still("failed", "illegal", "msg_bad")
 
+    def nowhere_else(self, bed, event):
+        """All QPs are where the event finds them: nothing else has moved them."""
+        want = ("fallback",) if event.away else ("default", "returned")
+        states = {row["state"] for node in bed.nodes[:2] for row in shift.qps(node)}
+        check(states <= set(want), f"before {event} QPs are {states}")
+
     def happens(self, bed, verify):
         """The events, with traffic in between, to the end of the program."""
         verify.go()
@@ -162,8 +178,11 @@ class Schedule:
             bed.plug_all()
             shift.wait_session(bed, 2)
             verify.more(event.more)
+            before = shift.Counters(bed)
+            self.nowhere_else(bed, event)
             event.happen(bed)
             self.moved(bed, event, verify)
+            check(sum(before.delta("faults")) > 0, f"{event}: nobody asked to move")
         verify.more(2)
         verify.finish()
 

@@ -7,7 +7,7 @@ import shift
 from registry import FULL, STOCK, add, test
 from testbed import CONTROL_RAIL, TOP, check, wait_for
 from traffic import SPOILT_RECEIVE, spoilt_receive
-from two.failover import goes_silent, pull, shape, start, survives
+from two.failover import beating, dropped, goes_silent, pull, shape, start, survives
 from two.home import BIDIR, everywhere, home, telling
 
 QPS = 2
@@ -38,6 +38,25 @@ def is_asking(bed, verify):
         row["state"] == "switching" for row in shift.qps(bed.nodes[0])), 30))
 
 
+def stands_still(rail, skip, begin, bed, verify):
+    """A switch that has begun, as its messages are lost on the path that it goes to.
+
+    Nothing of the application's is there yet, and no heartbeats are.
+    """
+    verify.go()
+    verify.more(1)
+    bed.drop(bed.nodes[1], rail, "--dir", "in", "--opcode", "RC_SEND_*", "--skip", skip)
+    begin(bed)
+    telling(verify, lambda: wait_for("a message is lost", lambda: dropped(bed, rail) > 0, 60))
+    check(moves_on(bed), "no QP is in a switch")
+
+
+def agrees(bed, verify):
+    """Asked and answered; the ends cannot tell each other how far they got."""
+    with beating(bed, 0):
+        stands_still(1, 2, lambda bed: pull(bed, "local"), bed, verify)
+
+
 def is_settling(bed, verify):
     """A move waits for work that will not finish: its path is silent."""
     verify.go()
@@ -48,7 +67,7 @@ def is_settling(bed, verify):
 
 
 STATES = {"fallback": in_fallback, "returned": is_returned, "asking": is_asking,
-          "settling": is_settling}
+          "agreeing": agrees, "settling": is_settling}
 
 
 def no_qp_left(bed):
@@ -64,6 +83,7 @@ def killed(bed):
     for reach in STATES.values():
         verify = start(bed, *BIDIR, qps=QPS)
         reach(bed, verify)
+        check(reach in (in_fallback, is_returned) or moves_on(bed), "no QP is in a switch")
         client.must("killall -9 shift_verify")
         check(verify.client.wait(60) == 137, "the client was not killed")
         verify.server.wait(90)
@@ -161,7 +181,9 @@ def in_switch(bed, verify):
     """The cable goes and the peer with it."""
     verify.go()
     verify.more(1)
+    bed.drop(bed.nodes[1], 1, "--dir", "in", "--opcode", "RC_SEND_*")
     pull(bed, "local")
+    wait_for("a switch", lambda: moves_on(bed), 30)
 
 
 def peer_resets(reach, bed):
@@ -209,6 +231,8 @@ def both_move(bed):
             verify.more(1)
     verify.finish()
     counters.moved("returns", 12)
+    # at least once both had asked
+    counters.moved("faults")
     counters.still("failed", "illegal", "msg_bad")
 
 
@@ -229,44 +253,84 @@ def moves_on(bed):
     return any(row["state"] == "switching" for node in bed.nodes[:2] for row in shift.qps(node))
 
 
-def in_replay(bed, verify):
-    """One QP has switched, others may not have."""
-    counters = shift.Counters(bed)
-    verify.go()
-    verify.more(1)
-    pull(bed, "local")
-    telling(verify, lambda: wait_for("a QP on the backup", lambda: sum(
-        counters.delta("switches")) > 0, 60))
-
-
-def in_failback(bed, verify):
-    """On the way home."""
-    in_fallback(bed, verify)
-    bed.plug_all()
-    shift.wait_session(bed, 2)
-    bed.nodes[0].start(["shiftctl", "pair", "undrain", bed.nics.default])
-
-
-def again(reach, rail, both, bed):
-    """A second cut.  Of both paths: each QP goes on, or ends in an error that is right."""
-    verify = start(bed, *BIDIR, *(["--allow-error"] if both else []), qps=4)
-    counters = shift.Counters(bed)
-    reach(bed, verify)
+def goes_down(bed, rail):
+    """The server's cable, and its kernel knows."""
     bed.nodes[1].link(rail, False)
     wait_for("a second fault", lambda: "ACTIVE" not in bed.nodes[1].must(
         f"cat /sys/class/infiniband/rxe{rail}/ports/1/state"))
-    bed.plug_all()
-    telling(verify, lambda: wait_for("the end of each switch", lambda: not moves_on(bed), 120))
-    verify.client.send("stop")
-    verify.end()
+
+
+def in_handshake(skip, bed):
+    """A second cut, after so many packets of the switch: both paths are dead for a while.
+
+    Each QP goes on, or ends in an error that is right.
+    """
+    # what is left on its own NIC is retried there, and rxe's fences may wait for ever then
+    verify = start(bed, *BIDIR, "--allow-error", "--fence", 0, qps=4)
+    shift.wait_session(bed, 2)
+    counters = shift.Counters(bed)
+    with beating(bed, 0):
+        stands_still(1, skip, lambda bed: pull(bed, "local"), bed, verify)
+        goes_down(bed, 1)
+        check(moves_on(bed), "the switch was over before")
+        bed.plug_all()
+        telling(verify, lambda: wait_for("the end of each switch", lambda: not moves_on(bed),
+                                         120))
+        verify.client.send("stop")
+        verify.end()
     check(sum(counters.delta("faults")) > 0, "no fault was counted")
-    counters.still("illegal", "msg_bad", *([] if both else ["failed"]))
+    counters.still("illegal", "msg_bad")
 
 
-for _name, _how, _kernels in (("the handshake", (is_asking, 0, True), FULL),
-                              ("the replay", (in_replay, 1, True), FULL),
-                              ("the failback", (in_failback, 0, False), STOCK)):
-    add("second", f"a cable goes in {_name}, all come back", partial(again, *_how), _kernels)
+def in_failback(skip, bed):
+    """A cut on the way home: each QP stays, or comes back to where it was."""
+    verify = start(bed, *BIDIR, qps=4)
+    in_fallback(bed, verify)
+    bed.plug_all()
+    shift.wait_session(bed, 2)
+    counters = shift.Counters(bed)
+    with beating(bed, 0):
+        stands_still(0, skip, lambda bed: shift.must(
+            bed.nodes[0], "pair", "undrain", bed.nics.default), bed, verify)
+        goes_down(bed, 0)
+        bed.plug_all()
+        telling(verify, lambda: wait_for("the end of each switch", lambda: not moves_on(bed),
+                                         120))
+        verify.more(2)
+        verify.finish()
+    check(sum(counters.delta("faults")) > 0, "no fault was counted")
+    counters.still("failed", "illegal", "msg_bad")
+
+
+for _skip, _kernels in ((0, FULL), (2, STOCK), (5, FULL)):
+    add("second", f"a cable goes in the handshake, after {_skip} packets, all come back",
+        partial(in_handshake, _skip), _kernels)
+    add("second", f"a cable goes in the failback, after {_skip} packets, all come back",
+        partial(in_failback, _skip), _kernels)
+
+
+@test("second", "the backup's cable goes in the replay", STOCK)
+def in_replay(bed):
+    """Nothing of what was posted again arrives; the other path is good again by then."""
+    client = bed.nodes[0]
+    verify = start(bed, *shape(4096, QPS), "--bidir", qps=QPS, timeout=21)
+    counters = shift.Counters(bed)
+    verify.go()
+    verify.more(1)
+    for node in bed.nodes[:2]:
+        bed.drop(node, 1, "--dir", "in", "--opcode", "RC_WRITE_*")
+    pull(bed, "local")
+    telling(verify, lambda: wait_for("replays on both nodes", lambda: min(
+        counters.delta("replayed")) > 0 and dropped(bed, 1) > 0, 60))
+    client.link(0, True)
+    bed.plugged(client)
+    shift.wait_session(bed, 2)
+    goes_down(bed, 1)
+    everywhere(bed, verify, "returned")
+    verify.more(3)
+    verify.finish()
+    counters.moved("returns", QPS)
+    counters.still("failed", "illegal", "msg_bad")
 
 
 def own_error(moment, options, bed):
@@ -275,8 +339,11 @@ def own_error(moment, options, bed):
     verify = start(bed, *SPOILT_RECEIVE, *options)
     counters = shift.Counters(bed)
     if moment == "met":
+        # what the peer's NIC says of it is lost
+        bed.drop(client, 0, "--dir", "in", "--opcode", "RC_ACK", "--skip", 5)
         verify.go()
-        verify.server.wait_line("^sabotage ")
+        verify.server.wait_line("^error qp 0 wr ")
+        check(dropped(bed) > 0, "no answer was lost")
     client.link(0, False)
     if moment != "met":
         verify.go()
