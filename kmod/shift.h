@@ -298,7 +298,7 @@ struct shift_qp {
 	u32 fail_status;		/* enum ib_wc_status for the first unfinished */
 	u32 owed_status;		/* one that was kept back, and waits for room in the CQ */
 	u32 stop_status;		/* an operation that cannot be replayed waits */
-	u64 key_since;			/* ktime: @key_waits is waited for since then, in @key_epoch */
+	u64 key_since;			/* ktime: in @key_epoch @key_waits is waited for */
 	u32 key_waits, key_epoch;
 	bool first_done;		/* first completion on the new path was seen */
 	enum shift_cause cause;

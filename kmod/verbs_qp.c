@@ -346,14 +346,13 @@ static int wrap_modify_qp(struct ib_qp *qp, struct ib_qp_attr *attr, int mask,
 		clear_bit(SHIFT_QP_APP, &sqp->flags);
 	}
 	/* what is flushed or fails from here on is of this life */
-	if ((mask & IB_QP_STATE) && (attr->qp_state == IB_QPS_ERR ||
-				     attr->qp_state == IB_QPS_RTR))
+	connects = (mask & IB_QP_STATE) && attr->qp_state == IB_QPS_RTR;
+	if (connects || ((mask & IB_QP_STATE) && attr->qp_state == IB_QPS_ERR))
 		clear_bit(SHIFT_QP_STALE, &sqp->flags);
 	if ((mask & IB_QP_STATE) && attr->qp_state == IB_QPS_RTS &&
 	    sqp->app_state != IB_QPS_RTS && sqp->registered)
 		sqp->provider->starts(sqp);
 	/* before it can take a receive */
-	connects = mask & IB_QP_STATE && attr->qp_state == IB_QPS_RTR;
 	if (connects)
 		shift_srq_connected(sqp);
 	err = sdev->saved.modify_qp(qp, attr, mask, udata);
@@ -362,7 +361,7 @@ static int wrap_modify_qp(struct ib_qp *qp, struct ib_qp_attr *attr, int mask,
 	if (!err) {
 		qp_note_modify(sqp, attr, mask);
 		if (mask & IB_QP_STATE && (attr->qp_state == IB_QPS_RESET ||
-						attr->qp_state == IB_QPS_ERR))
+					   attr->qp_state == IB_QPS_ERR))
 			shift_srq_ended(sqp);
 		if (mask & IB_QP_STATE && sqp->state == SHIFT_ST_OFF &&
 		    (attr->qp_state == IB_QPS_RTR || attr->qp_state == IB_QPS_RTS))
