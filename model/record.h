@@ -175,7 +175,8 @@ static int record_truth(int d, int path)
 	}
 	if (*done)
 		return TWICE;
-	if (record_kinds[k] == SEND && record_begins(d, now.rexp[qp])) {
+	/* what takes a receive is told when it is whole: until then it may begin again */
+	if (record_receives(k) && record_begins(d, now.rexp[qp])) {
 		if (packet)
 			return DISORDER;	/* a message without its beginning */
 		*part = 0;

@@ -100,7 +100,7 @@ RUNS = [
     config("lives-read", "a READ, executed writes behind it",
            lives("NA=2 PKTS=2 FAULTS=1 ASKS=3 KINDS=READ,WRITE")),
     config("lives-send", "receives written in part", SENDS),
-    config("lives-imm", "a resumed immediate consumes one receive",
+    config("lives-imm", "an immediate begins again, and consumes one receive",
            lives("NA=2 PKTS=2 FAULTS=1 ASKS=2 KINDS=IMM,SEND")),
     config("lives-atomic", "an atomic whose answer may be lost",
            lives("NA=2 FAULTS=1 ASKS=3 KINDS=ATOMIC,WRITE")),
