@@ -92,6 +92,12 @@ class Monitor:
 
     def __init__(self, node):
         self.process = node.start(["shiftctl", "-j", "monitor"])
+
+        def listens():
+            """The pair's policy stays what it is, and that is an event."""
+            shift.must(node, "pair", "set", node.cluster.nics.default, "--policy", "strict")
+            return self.process.lines
+        wait_for(f"{node.name}: the monitor listens", listens, 60, .2)
         self.begin()
 
     def begin(self):

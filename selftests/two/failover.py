@@ -380,7 +380,7 @@ def beats(bed):
 
 @test("failover", "both cables at once, a QP in each direction")
 def both_ends(bed):
-    """Both sides detect and ask at the same time: each counts what it asked for."""
+    """Both sides detect, and may ask at the same time."""
     verify = start(bed, *shape(4096, 2), "--bidir", qps=2)
     counters = shift.Counters(bed)
     verify.go()
@@ -391,7 +391,6 @@ def both_ends(bed):
              lambda: min(counters.delta("switches")) >= 2, 60)
     verify.more(2)
     verify.finish()
-    counters.moved("faults")
     counters.still("failed", "illegal", "msg_bad")
 
 
