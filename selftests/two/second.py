@@ -190,7 +190,7 @@ def peer_resets(reach, bed):
     """The survivor gets its error; the peer's next life is known as a new one."""
     client, server = bed.nodes[:2]
     # retries of its own NIC are what ends it there: rxe's fences may wait for ever after one
-    verify = start(bed, *BIDIR, "--fence", 0 if reach is on_default else 8, qps=QPS)
+    verify = start(bed, *BIDIR, "--fence", 8 if reach is in_fallback else 0, qps=QPS)
     reach(bed, verify)
     illegal = shift.stats(client)["illegal"]
     server.reset()
