@@ -40,8 +40,6 @@ def false_alarm(bed, whose):
     flap(client, 0, 0.2)
     verify.more(3, timeout=120)
     verify.finish()
-    # with no path to ask over nobody asks
-    check(whose == "own" or sum(counters.delta("faults")) > 0, "no fault was counted")
     counters.still("switches", "failed", "illegal")
 
 
