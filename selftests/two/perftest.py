@@ -163,7 +163,7 @@ def atomics(bed, program, opcode, *options):
 def atomic_bw(bed):
     """What was not executed is executed at the other end of the backup, once."""
     with atomics_move(bed):
-        run = atomics(bed, "ib_atomic_bw", "RC_FETCH_ADD", "-n", 15000)
+        run = atomics(bed, "ib_atomic_bw", "RC_FETCH_ADD", "-n", 30000)
         run.flows(1)
         run.home()
         run.finish()
