@@ -20,7 +20,7 @@
 #include "failback.h"
 
 #define LOOK_MS		1000	/* between looks while there is something to do */
-#define PATIENCE	10	/* looks that a canary gets to arrive */
+#define PATIENCE	10	/* looks that a canary, or the rest, gets to arrive */
 #define FORGET		10	/* hold times without a failure until it is forgotten */
 
 enum phase { WAITING, CANARY, REST };
@@ -32,7 +32,7 @@ struct path {
 	uint64_t hold_ms;
 	uint64_t since;		/* good since then; 0: it is not */
 	uint64_t back_at;	/* when queue pairs went back last; 0: never */
-	uint64_t asked_at;	/* of the canary */
+	uint64_t asked_at;	/* canary or rest: when that began */
 	uint32_t canary;
 	uint64_t probe_at;	/* not before then */
 	bool unanswered;	/* a probe is under way */
@@ -150,7 +150,8 @@ int shift_failback_qp(struct shift_failback *fb, const char *dev,
 	struct queue_pair *grown;
 	long i;
 
-	if (state != SHIFT_QP_FALLBACK && state != SHIFT_QP_RETURNED)
+	if (state == SHIFT_QP_UNPROTECTED || state == SHIFT_QP_DEFAULT ||
+	    state == SHIFT_QP_FAILED)
 		return 0;
 	i = find_path(fb, dev, remote);
 	if (i < 0)
@@ -204,7 +205,7 @@ static int state_of(const struct shift_failback *fb, size_t path, uint32_t qpn)
 	return -1;
 }
 
-/* What the canary has come to. */
+/* What the canary has come to; one that is on its way has the kernel's deadlines. */
 static void watch_canary(struct shift_failback *fb, size_t i, uint64_t now,
 			 const struct shift_failback_policy *policy)
 {
@@ -212,8 +213,10 @@ static void watch_canary(struct shift_failback *fb, size_t i, uint64_t now,
 
 	switch (state_of(fb, i, p->canary)) {
 	case SHIFT_QP_RETURNED:
-		if (now - p->asked_at >= 2 * LOOK_MS)
+		if (now - p->asked_at >= 2 * LOOK_MS) {
 			p->phase = REST;
+			p->asked_at = now;
+		}
 		break;
 	case SHIFT_QP_FALLBACK:
 		if (now - p->asked_at >= PATIENCE * LOOK_MS) {
@@ -221,7 +224,7 @@ static void watch_canary(struct shift_failback *fb, size_t i, uint64_t now,
 			p->since = now;
 		}
 		break;
-	default:
+	case -1:
 		p->phase = WAITING;	/* its application ended: another one */
 	}
 }
@@ -245,7 +248,7 @@ static uint64_t look_at(struct shift_failback *fb, size_t i, uint64_t now,
 	const struct queue_pair *qp;
 	size_t j;
 
-	if (p->phase == WAITING) {
+	if (p->phase == WAITING && p->away) {
 		if (now - p->since < p->hold_ms || p->unanswered) {
 			probe(p, now, policy, ops, arg);
 			return LOOK_MS;
@@ -264,6 +267,12 @@ static uint64_t look_at(struct shift_failback *fb, size_t i, uint64_t now,
 			    fb->qps[j].state == SHIFT_QP_FALLBACK)
 				ops->move(p->dev, fb->qps[j].qpn, false, arg);
 		p->back_at = now;
+		if (!p->away) {
+			p->phase = WAITING;
+		} else if (now - p->asked_at >= PATIENCE * LOOK_MS) {
+			p->phase = WAITING;
+			p->since = now;
+		}
 	}
 	return LOOK_MS;
 }
@@ -286,6 +295,7 @@ static void judge(struct path *p, uint64_t now,
 	if (p->back_at || p->phase != WAITING)
 		punish(p, policy);
 	p->since = p->up ? now : 0;
+	p->probe_at = 0;	/* each hold time begins with a probe */
 }
 
 /* Those that neither a link nor a queue pair uses any more. */
@@ -321,14 +331,10 @@ uint64_t shift_failback_end(struct shift_failback *fb, uint64_t now,
 		struct path *p = &fb->paths[i];
 
 		judge(p, now, policy);
-		if (!p->away)
-			p->phase = WAITING;
-		if (!p->away || !p->since) {
-			/* interruptions are to be seen while they matter */
-			one = p->away || p->back_at ? LOOK_MS : UINT64_MAX;
-		} else {
+		if (p->since && (p->away || p->phase != WAITING))
 			one = look_at(fb, i, now, policy, ops, arg);
-		}
+		else	/* interruptions are to be seen while they matter */
+			one = p->away || p->back_at ? LOOK_MS : UINT64_MAX;
 		if (one > LOOK_MS && one != UINT64_MAX)
 			one = LOOK_MS;
 		if (one < again)

@@ -223,6 +223,57 @@ static void test_canary_ends(void)
 	shift_failback_free(fb);
 }
 
+static void test_canary_slow(void)
+{
+	unsigned int i;
+
+	setup();
+	breaks();
+	look(0);
+	until_move();
+	for (i = 0; i < 30; i++) {
+		state[0] = SHIFT_QP_SWITCHING;
+		look(1000);
+	}
+	CHECK(moves == 1);
+	state[0] = SHIFT_QP_RETURNED;
+	look(1000);
+	CHECK(moves == 4 && canaries == 1);
+	/* nobody else: it is waited for all the same */
+	breaks();
+	for (i = 1; i < 4; i++)
+		state[i] = SHIFT_QP_DEFAULT;
+	until_move();
+	state[0] = SHIFT_QP_SWITCHING;
+	look(1000);
+	for (i = 0; i < 10; i++) {
+		state[0] = SHIFT_QP_FALLBACK;
+		look(1000);
+	}
+	CHECK(moves == 5 && canaries == 2);
+	shift_failback_free(fb);
+}
+
+static void test_rest_stays(void)
+{
+	unsigned int i;
+
+	setup();
+	breaks();
+	look(0);
+	until_move();
+	for (i = 0; i < 15; i++) {
+		look(1000);
+		state[3] = SHIFT_QP_FALLBACK;
+	}
+	i = moves;
+	CHECK(i > 4 && i <= 4 + 10);
+	/* then it has to hold again */
+	CHECK(until_move() >= HOLD / 2 && canaries == 2);
+	CHECK(moves == i + 1 && state[3] == SHIFT_QP_RETURNED);
+	shift_failback_free(fb);
+}
+
 static void test_probes(void)
 {
 	uint64_t took;
@@ -287,6 +338,8 @@ static const struct ktap_test tests[] = {
 	{ "a canary that falls back", test_canary_fails },
 	{ "a canary that cannot move", test_canary_stays },
 	{ "a canary whose application ends", test_canary_ends },
+	{ "a canary that takes its time", test_canary_slow },
+	{ "one of the rest that does not stay", test_rest_stays },
 	{ "probes only while somebody is away, in proportion", test_probes },
 	{ "nothing goes back while a probe is not answered", test_unanswered },
 };
