@@ -288,7 +288,8 @@ bool shift_srq_movable(const struct shift_qp *sqp)
 	list_for_each_entry(other, &ssrq->members, srq_node) {
 		enum shift_state state = READ_ONCE(other->state);
 
-		if (other == sqp || !stays(other))
+		/* one that is being destroyed need not follow: it is waited for */
+		if (other == sqp || !stays(other) || test_bit(SHIFT_QP_DEAD, &other->flags))
 			continue;
 		if (state == SHIFT_ST_OFF || state == SHIFT_ST_APP || state == SHIFT_ST_FAIL ||
 		    stuck(other) ||

@@ -140,20 +140,9 @@ static void qp_quiet(struct shift_dev *sdev, struct ib_qp *qp)
 }
 
 /*
- * It takes no receive any more, before others of its SRQ may take all along.  By way of ERR,
- * as rxe of 6.1 does not survive a RESET beside receiving.
- */
-static void qp_stop(struct shift_dev *sdev, struct ib_qp *qp)
-{
-	struct ib_qp_attr attr = { .qp_state = IB_QPS_ERR };
-
-	if (!sdev->saved.modify_qp(qp, &attr, IB_QP_STATE, NULL))
-		qp_quiet(sdev, qp);
-}
-
-/*
  * The default half goes, by the application or with its device.  After this
- * nothing of ours touches @sqp->qp, the rings or the backup.
+ * nothing of ours touches @sqp->qp, the rings or the backup.  It is among those of its SRQ
+ * until qp_left().
  */
 static bool qp_detach(struct shift_qp *sqp)
 {
@@ -175,9 +164,6 @@ static bool qp_detach(struct shift_qp *sqp)
 		shift_switch_event(sqp, SHIFT_EV_APP_ERROR, NULL);
 	shift_pairing_drop(sqp);
 	shift_standby_destroy(sqp);
-	if (sqp->ssrq && !test_bit(SHIFT_QP_FENCED, &sqp->flags))
-		qp_stop(sdev, sqp->qp);
-	shift_srq_leave(sqp);
 	shift_mw_disown(sqp);
 	sqp->qp = NULL;
 	sqp->ufile = NULL;
@@ -190,21 +176,32 @@ static bool qp_detach(struct shift_qp *sqp)
 	return true;
 }
 
+/* Detached, and its driver's half takes no receive any more, or its SRQ goes as well. */
+static void qp_left(struct shift_qp *sqp)
+{
+	mutex_lock(&sqp->lock);
+	shift_srq_leave(sqp);
+	mutex_unlock(&sqp->lock);
+	shift_qp_put(sqp);
+}
+
 static int wrap_destroy_qp(struct ib_qp *qp, struct ib_udata *udata)
 {
 	struct shift_dev *sdev;
 	struct shift_qp *sqp;
+	bool detached;
 	int idx, err;
 
 	idx = srcu_read_lock(&shift_srcu);
 	sdev = shift_ops_dev(qp->device);
 	sqp = qp_find(qp);
-	if (sqp && qp_detach(sqp)) {
-		if (test_bit(SHIFT_QP_FENCED, &sqp->flags))
-			qp_quiet(sdev, qp);
-		shift_qp_put(sqp);
-	}
+	detached = sqp && qp_detach(sqp);
+	if (detached && test_bit(SHIFT_QP_FENCED, &sqp->flags))
+		qp_quiet(sdev, qp);
 	err = sdev->saved.destroy_qp(qp, udata);
+	/* only now: others of its SRQ may take all receives along then */
+	if (detached)
+		qp_left(sqp);
 	srcu_read_unlock(&shift_srcu, idx);
 	return err;
 }
@@ -477,7 +474,7 @@ void shift_qp_device_gone(struct shift_dev *sdev)
 			shift_switch_backup_gone(sqp);
 			mutex_unlock(&sqp->lock);
 		} else if (qp_detach(sqp)) {
-			shift_qp_put(sqp);
+			qp_left(sqp);
 		}
 	}
 }
