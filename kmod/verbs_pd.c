@@ -79,8 +79,11 @@ struct ib_pd *shift_pd_mirror(struct shift_pd *spd)
 	struct ib_pd *pd;
 
 	lockdep_assert_held(&spd->sdev->mirror_sem);
+	/* it goes, and what is in its PDs is being dropped */
+	if (!bdev || !bdev->ibdev)
+		return NULL;
 	mutex_lock(&spd->lock);
-	if (!spd->mirror && bdev && bdev->ibdev) {
+	if (!spd->mirror) {
 		pd = ib_alloc_pd(bdev->ibdev, 0);
 		if (!IS_ERR(pd))
 			spd->mirror = pd;
