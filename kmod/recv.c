@@ -238,8 +238,7 @@ static bool may_show(const struct shift_qp *sqp)
  * shift_recv_deliver - show the application what it has received
  * @sqp: the QP.
  *
- * Not before both sides are ready: READY may have something to say about the
- * first one.
+ * Not before both sides are ready: until then another switch may begin.
  *
  * Context: process or softirq context, any lock but ledger_lock.
  */

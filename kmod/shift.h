@@ -418,7 +418,7 @@ static inline struct shift_dev *shift_ops_dev(struct ib_device *ibdev)
 	return obj ? container_of(obj, struct shift_dev, obj) : NULL;
 }
 
-/* verbs_mr.c: PDs and MRs */
+/* verbs_pd.c, verbs_mr.c: PDs and MRs */
 extern const struct ib_device_ops shift_mr_ops;
 extern const struct ib_device_ops shift_pd_ops;
 void shift_pd_get(struct shift_pd *spd);
