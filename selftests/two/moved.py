@@ -61,6 +61,39 @@ def mixed(options, qps, side, bed):
     survives(bed, verify, side, qps)
 
 
+def states(node):
+    """Of the node's QPs, sorted."""
+    return sorted(row["state"] for row in shift.qps(node))
+
+
+def one_cq(bed):
+    """One QP ended by its application's own error, one away, one back, one at home; a cable."""
+    client = bed.nodes[0]
+    verify = start(bed, *MIXED, "--bidir", "--shared-cq", "--allow-error", "--sabotage", "rkey",
+                   qps=4)
+    counters = shift.Counters(bed)
+    verify.go()
+    verify.client.wait_line("^error qp 0 wr 0x")
+    wait_for("one QP has ended", lambda: states(client).count("default") == 3)
+    away, back, _ = [row["qpn"] for row in shift.qps(client) if row["state"] == "default"]
+    for qpn, where, state in ((away, "backup", "fallback"), (back, "backup", "fallback"),
+                              (back, "default", "returned")):
+        shift.must(client, "qp", "move", bed.nics.default, str(qpn), where)
+        wait_for(f"QP {qpn} is {state}", lambda qpn=qpn, state=state: state in (
+            row["state"] for row in shift.qps(client) if row["qpn"] == qpn))
+    verify.more(2)
+    check([name for name in states(client) if name in ("default", "fallback", "returned")]
+          == ["default", "fallback", "returned"], f"states: {states(client)}")
+    pull(bed, "local")
+    for node in bed.nodes[:2]:
+        wait_for("three are on the backup", lambda node=node:
+                 states(node).count("fallback") == 3, 60)
+    verify.more(2)
+    verify.finish()
+    counters.moved("switches", 5)
+    counters.still("illegal", "msg_bad")
+
+
 def alone(name, side, bed):
     """One kind of operation only."""
     verify = start(bed, "--ops", name, "--size", "1-20000", "--guard", *PACE, qps=2)
@@ -136,6 +169,7 @@ def register():
             partial(lost_answer, name, opcode, options), FULL)
     for name, losses in LOSSES.items():
         add("moved", name, partial(lost_on_backup, *losses))
+    add("moved", "one CQ for QPs in every state", one_cq)
     add("moved", "atomics: an error where the answer is lost", atomics, FULL)
 
 
