@@ -13,7 +13,8 @@ import shift
 from registry import MAIN, STOCK, add
 from testbed import Failure, check, wait_for
 from traffic import BULK_TIMEOUT
-from two.failover import atomics_move, dropped, start
+from two.failover import atomics_move, beating, dropped, start
+from two.second import moves_on
 
 SEED = 20261121
 NUMBERS = {1: MAIN, 2: STOCK, 3: ("6.1",), 4: ("6.1",)}
@@ -107,10 +108,15 @@ class Schedule:
             self.add_atomics()
         for event in self.events:
             event.choose_loser(draw, "--bidir" in self.options)
+        self.inside = None          # packets of the last switch until it is interrupted
+        if .2 <= more <= .9 and "--srq" not in self.options and draw.random() < .3:
+            self.inside = draw.choice((0, 1, 2))
+            self.options += ["--allow-error", "--fence", 0]
 
     def __str__(self):
         return (f"{self.number}: {','.join(self.ops)} of {self.size} B, {self.qps} QPs, "
-                f"{' '.join(map(str, self.options))}; {', '.join(map(str, self.events))}")
+                f"{' '.join(map(str, self.options))}; {', '.join(map(str, self.events))}"
+                + ("" if self.inside is None else f", interrupted+{self.inside}"))
 
     def add_windows(self):
         """With what rxe executes once more in a retry, and then fails: nothing is retried."""
@@ -162,14 +168,34 @@ class Schedule:
         finally:
             for node in bed.nodes[:2]:
                 shift.must(node, "pair", "undrain", bed.nics.default)
-        counters.moved("switches", self.qps * len(self.events))
-        counters.still("failed", "illegal", "msg_bad")
+        counters.still("illegal", "msg_bad")
+        whole = len(self.events) - (self.inside is not None)
+        counters.moved("switches", self.qps * whole)
+        if whole == len(self.events):
+            counters.still("failed")
 
     def nowhere_else(self, bed, event):
         """All QPs are where the event finds them: nothing else has moved them."""
         want = ("fallback",) if event.away else ("default", "returned")
         states = {row["state"] for node in bed.nodes[:2] for row in shift.qps(node)}
         check(states <= set(want), f"before {event} QPs are {states}")
+
+    def interrupted(self, bed, event):
+        """What the event begins stands still, and the path that it goes to dies, too.
+
+        Then all is well: each QP goes on, on either path, or ends in an error that is right.
+        """
+        rail = int(not event.away)
+        with beating(bed, 0):
+            bed.drop(bed.nodes[1], rail, "--dir", "in", "--opcode", "RC_SEND_*", "--skip",
+                     self.inside)
+            event.happen(bed)
+            wait_for("a message lost in the switch", lambda: dropped(bed, rail) > 0)
+            check(moves_on(bed), f"{event}: over before it was interrupted")
+            bed.nodes[event.side].link(rail, False)
+            bed.undrop()
+            bed.plug_all()
+            wait_for("the end of each switch", lambda: not moves_on(bed), 180)
 
     def happens(self, bed, verify):
         """The events, with traffic in between, to the end of the program."""
@@ -180,11 +206,18 @@ class Schedule:
             verify.more(event.more)
             before = shift.Counters(bed)
             self.nowhere_else(bed, event)
-            event.happen(bed)
-            self.moved(bed, event, verify)
+            if self.inside is not None and event == self.events[-1]:
+                self.interrupted(bed, event)
+            else:
+                event.happen(bed)
+                self.moved(bed, event, verify)
             check(sum(before.delta("faults")) > 0, f"{event}: nobody asked to move")
-        verify.more(2)
-        verify.finish()
+        if self.inside is None:
+            verify.more(2)
+            verify.finish()
+        else:
+            verify.client.send("stop")
+            verify.end()
 
 
 for _number, _kernels in NUMBERS.items():
