@@ -24,15 +24,26 @@ static u32 consumer(struct shift_cq *scq)
 	return be32_to_cpu((__force __be32)shift_word_read(&scq->db)) & CI_MASK;
 }
 
-/* Where the device writes next, as the consumer's index counts. */
+/*
+ * Where the device writes next, as the consumer's index counts.  What it has written lies in
+ * one piece behind that: halving finds its end in two dozen looks at most, so that no
+ * application keeps softirqs waiting by a large CQ, or by what it writes there.
+ */
 u32 shift_mlx5_cq_producer(struct shift_cq *scq)
 {
 	const struct shift_ring *ring = &scq->ring;
-	u32 n, index = consumer(scq);
+	u32 middle, index = consumer(scq), left = ring->slots;
 
-	for (n = 0; n < ring->slots; n++, index++)
-		if (!shift_mlx5_cqe_ours(op_own(ring, index), index, ring->slots))
-			break;
+	/* all before @index are written, of @left from there on it is not known */
+	while (left) {
+		middle = index + left / 2;
+		if (shift_mlx5_cqe_ours(op_own(ring, middle), middle, ring->slots)) {
+			left -= left / 2 + 1;
+			index = middle + 1;
+		} else {
+			left /= 2;
+		}
+	}
 	return index;
 }
 
