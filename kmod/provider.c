@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 /* The kinds of devices that there are. */
+#include "mw.h"
 #include "provider.h"
 
 static const struct shift_provider *const providers[] = {
@@ -26,8 +27,12 @@ u32 shift_provider_cause(struct shift_qp *sqp)
 
 void shift_provider_doorbell(struct shift_qp *sqp)
 {
-	if (sqp->provider && sqp->qp)
-		sqp->provider->doorbell(sqp);
+	if (!sqp->provider || !sqp->qp)
+		return;
+	/* as that of the application would have */
+	if (sqp->notes)
+		shift_notes_doorbell(sqp);
+	sqp->provider->doorbell(sqp);
 }
 
 const struct shift_provider *shift_provider_find(u32 id)
