@@ -330,7 +330,8 @@ static enum shift_event act_join(struct shift_qp *sqp, const struct shift_msg *m
 	if (m->type == SHIFT_MSG_REQ) {
 		struct shift_msg ack = { .type = SHIFT_MSG_ACK, .epoch = m->epoch };
 
-		if (sqp->cause == SHIFT_CAUSE_NONE)
+		/* what is there, if we did not ask, is that of an earlier switch */
+		if (!sqp->asks)
 			sqp->cause = SHIFT_CAUSE_PEER;
 		/* with the consent the peer is fenced */
 		if (shift_move_settles(m->req.cause))
