@@ -55,6 +55,23 @@ static bool immovable(struct shift_qp *sqp)
 	return err;
 }
 
+/*
+ * The peer asks a QP in RUN that cannot follow.  A move that is only wanted changes nothing
+ * then; nor does it if an atomic would have to be stopped.
+ */
+static bool refuses(struct shift_qp *sqp, const struct shift_msg *m)
+{
+	if (!shift_move_settles(m->req.cause))
+		return !sqp->path && immovable(sqp);
+	if (!sqp->path && shift_provider_movable(sqp))
+		return true;
+	if (m->req.cause != SHIFT_CAUSE_OPERATOR || !shift_switch_healthy(sqp) ||
+	    !shift_switch_joins(sqp, m) || shift_move_settle(sqp))
+		return false;
+	shift_switch_call_off(sqp);
+	return true;
+}
+
 static void handle_message(struct shift_qp *sqp, const struct shift_msg *m)
 {
 	bool mine;
@@ -73,10 +90,7 @@ static void handle_message(struct shift_qp *sqp, const struct shift_msg *m)
 			shift_switch_nack(sqp, m);
 			return;
 		}
-		/* a move that is only wanted is refused, and changes nothing */
-		if (sqp->state == SHIFT_ST_RUN && !sqp->path &&
-		    (shift_move_settles(m->req.cause) ? shift_provider_movable(sqp) :
-							immovable(sqp))) {
+		if (sqp->state == SHIFT_ST_RUN && refuses(sqp, m)) {
 			if (sqp->state == SHIFT_ST_RUN)
 				shift_switch_nack(sqp, m);	/* busy */
 			return;
@@ -92,6 +106,9 @@ static void handle_message(struct shift_qp *sqp, const struct shift_msg *m)
 	}
 	mine = m->type == SHIFT_MSG_NACK && m->epoch == sqp->highest;
 	shift_switch_event(sqp, message_event(m), m);
+	/* settled for it, and not joined after all */
+	if (m->type == SHIFT_MSG_REQ && sqp->state == SHIFT_ST_RUN && shift_move_holds(sqp))
+		shift_switch_call_off(sqp);
 	if (mine)
 		sqp->highest = shift_epoch_learn(sqp->highest, m->nack.busy_epoch);
 }

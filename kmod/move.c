@@ -10,6 +10,7 @@
 #include "provider.h"
 
 #define SETTLE_US	50000	/* for work under way to finish, scaled */
+#define SETTLE_TIMES	4	/* as long, if an atomic is among it */
 #define MOVE_MS		10000	/* for one that cannot be made at once, scaled */
 
 static bool default_still(struct shift_qp *sqp, struct ib_qp_attr *attr)
@@ -20,22 +21,54 @@ static bool default_still(struct shift_qp *sqp, struct ib_qp_attr *attr)
 	       sqp->provider->still(sqp);
 }
 
-/* Nothing tells when the default QP has nothing to do: look a few times. */
-static void settle_default(struct shift_qp *sqp, u64 end)
+/*
+ * Nothing tells when the default QP has nothing to do: look a few times.  True also if it
+ * broke, or cannot be asked: it is not to be waited for.
+ */
+static bool settle_default(struct shift_qp *sqp, u64 end)
 {
 	struct ib_qp_attr *attr = kzalloc(sizeof(*attr), GFP_NOIO);
+	bool over = true;
 	u32 still = 0;
 
 	if (!attr)
-		return;
-	sqp->provider->hold(sqp);
+		return true;
 	if (!shift_fence_query(sqp, attr)) {
 		while (still < 3 && attr->qp_state != IB_QPS_ERR && ktime_get_ns() < end) {
 			usleep_range(100, 200);
 			still = default_still(sqp, attr) ? still + 1 : 0;
 		}
+		over = still == 3 || attr->qp_state == IB_QPS_ERR;
 	}
 	kfree(attr);
+	return over;
+}
+
+static bool settle_standby(struct shift_qp *sqp, u64 end)
+{
+	while (shift_standby_busy(sqp) && ktime_get_ns() < end)
+		usleep_range(100, 200);
+	return !shift_standby_busy(sqp) || shift_standby_error(sqp);
+}
+
+/* Is something under way that a fence may turn into an error? */
+static bool once(struct shift_qp *sqp)
+{
+	bool found;
+
+	if (!sqp->path)
+		return shift_provider_movable(sqp) ||
+		       (sqp->provider->once && sqp->provider->once(sqp));
+	spin_lock_bh(&sqp->ledger_lock);
+	shift_ledger_doubtful(&sqp->ledger, false, &found);
+	spin_unlock_bh(&sqp->ledger_lock);
+	return found;
+}
+
+/* Has it been settled? */
+bool shift_move_holds(struct shift_qp *sqp)
+{
+	return sqp->path ? shift_standby_is_held(sqp) : test_bit(SHIFT_QP_GATED, &sqp->flags);
 }
 
 /**
@@ -44,23 +77,33 @@ static void settle_default(struct shift_qp *sqp, u64 end)
  *
  * Atomics get their answers, no READ is asked twice.  And rxe does not survive a RESET
  * in the middle of a packet, as it processes packets beside its tasks; so both ends do
- * this before either is fenced.  What does not finish in time is left to the fence.
+ * this before either is fenced.  What does not finish in time is left to the fence, but
+ * for atomics: who only wants to move does not risk an error.
  * It changes nothing: called off, the QP goes on.
  *
  * Context: process context; sleeps.
+ * Return: false if an atomic is under way, or what cannot be moved at all.
  */
-void shift_move_settle(struct shift_qp *sqp)
+bool shift_move_settle(struct shift_qp *sqp)
 {
-	u64 end = ktime_get_ns() + (u64)SETTLE_US * NSEC_PER_USEC *
-		  max(READ_ONCE(shift_deadline_scale), 1u);
+	unsigned int n;
+	u64 end;
 
-	if (sqp->path) {
+	if (sqp->path)
 		shift_standby_hold(sqp, true);
-		while (shift_standby_busy(sqp) && ktime_get_ns() < end)
-			usleep_range(100, 200);
-	} else if (sqp->registered && !test_bit(SHIFT_QP_FENCED, &sqp->flags)) {
-		settle_default(sqp, end);
+	else if (!sqp->registered || test_bit(SHIFT_QP_FENCED, &sqp->flags))
+		return true;
+	else if (!test_bit(SHIFT_QP_GATED, &sqp->flags))
+		sqp->provider->hold(sqp);
+	for (n = 0; n < SETTLE_TIMES; n++) {
+		end = ktime_get_ns() + (u64)SETTLE_US * NSEC_PER_USEC *
+		      max(READ_ONCE(shift_deadline_scale), 1u);
+		if (sqp->path ? settle_standby(sqp, end) : settle_default(sqp, end))
+			return true;
+		if (!once(sqp))
+			return true;
 	}
+	return false;
 }
 
 static bool backup_wanted(const struct shift_qp *sqp)

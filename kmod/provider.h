@@ -67,6 +67,7 @@ struct shift_qp_pins {
  * @first_error: its first error completion is at hand.  Any context.
  * @hold: keep the provider off its rings, if that is possible: false if it is not off.
  * @still: has all that was posted been completed?
+ * @once: is an atomic among what was not?  NULL: then it is not movable.
  * @doorbell: it goes on there: ring what was kept back.
  *
  * @fence: stop it for good, and fill ledger and receives with what has no completion.
@@ -101,6 +102,7 @@ struct shift_provider {
 	void (*first_error)(struct shift_qp *sqp, u32 status);
 	bool (*hold)(struct shift_qp *sqp);
 	bool (*still)(struct shift_qp *sqp);
+	bool (*once)(struct shift_qp *sqp);
 	void (*doorbell)(struct shift_qp *sqp);
 
 	int (*fence)(struct shift_qp *sqp, bool *errored);

@@ -51,25 +51,41 @@ static void rxe_starts(struct shift_qp *sqp)
 			      shift_rxe_first_psn_offset(), &mark, sizeof(mark));
 }
 
-static int rxe_movable(struct shift_qp *sqp)
+/* Is all that is outstanding of a kind? */
+static bool all_are(struct shift_qp *sqp,
+		    bool (*kind)(const struct shift_qp *sqp, const struct shift_wr *wr))
 {
 	u32 mask = sqp->sq.slots - 1;
 	struct shift_wr wr;
 	u32 i, end;
 	u8 *slot;
 
-	/* what was done with windows is not known, or means nothing to the peer */
-	if (READ_ONCE(sqp->spd->windows) && !sqp->windows)
-		return -EOPNOTSUPP;
 	end = shift_ring_producer(&sqp->sq);
 	for (i = shift_ring_consumer(&sqp->sq); i != end; i = (i + 1) & mask) {
 		slot = shift_ledger_raw(&sqp->ledger, i);
 		shift_ring_copy_slot(&sqp->sq, i, slot);
-		if (shift_rxe_decode(slot, sqp->sq.slot_size, &wr) ||
-		    !shift_qp_can_move(sqp, &wr))
-			return -EOPNOTSUPP;
+		if (shift_rxe_decode(slot, sqp->sq.slot_size, &wr) || !kind(sqp, &wr))
+			return false;
 	}
-	return 0;
+	return true;
+}
+
+static int rxe_movable(struct shift_qp *sqp)
+{
+	/* what was done with windows is not known, or means nothing to the peer */
+	if (READ_ONCE(sqp->spd->windows) && !sqp->windows)
+		return -EOPNOTSUPP;
+	return all_are(sqp, shift_qp_can_move) ? 0 : -EOPNOTSUPP;
+}
+
+static bool not_once(const struct shift_qp *sqp, const struct shift_wr *wr)
+{
+	return !(shift_ledger_kind(wr->opcode) & SHIFT_ENTRY_ONCE);
+}
+
+static bool rxe_once(struct shift_qp *sqp)
+{
+	return !all_are(sqp, not_once);
 }
 
 static bool rxe_still(struct shift_qp *sqp)
@@ -166,6 +182,7 @@ const struct shift_provider shift_provider_rxe = {
 	.first_error = shift_tally_mark_error,
 	.hold = shift_rxe_hold,
 	.still = rxe_still,
+	.once = rxe_once,
 	.doorbell = rxe_doorbell,
 	.fence = shift_rxe_fence,
 	.away_flags = rxe_away_flags,

@@ -61,6 +61,11 @@ void shift_standby_hold(struct shift_qp *sqp, bool hold)
 	spin_unlock_bh(&sqp->ledger_lock);
 }
 
+bool shift_standby_is_held(const struct shift_qp *sqp)
+{
+	return sqp->active && READ_ONCE(sqp->active->held);
+}
+
 /* Of a QP that is halted: what was flushed is outstanding still.  ledger_lock. */
 bool shift_standby_flushed(const struct shift_standby *b, const struct ib_wc *wc)
 {

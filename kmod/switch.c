@@ -141,8 +141,8 @@ static bool srq_joins(struct shift_qp *sqp, u8 path)
 	return shift_srq_movable(sqp) && (!must || others == path);
 }
 
-/* May the message's epoch be joined?  Then there is a QP for its target, too. */
-static bool joins(struct shift_qp *sqp, const struct shift_msg *m)
+/* May the message's epoch be joined?  Then there is a QP for its target, too.  sqp->lock */
+bool shift_switch_joins(struct shift_qp *sqp, const struct shift_msg *m)
 {
 	if (sqp->state == SHIFT_ST_OFF || sqp->state == SHIFT_ST_FAIL ||
 	    sqp->state == SHIFT_ST_APP)
@@ -187,7 +187,7 @@ static u32 guards(struct shift_qp *sqp, const struct shift_msg *m)
 		g |= SHIFT_G_TO_DEFAULT;
 	if (!m)
 		return g;
-	if (joins(sqp, m))
+	if (shift_switch_joins(sqp, m))
 		g |= SHIFT_G_JOINS;
 	if (m->epoch == current_epoch(sqp) && !awaits_srq(sqp, m))
 		g |= SHIFT_G_CURRENT;
@@ -198,7 +198,19 @@ static u32 guards(struct shift_qp *sqp, const struct shift_msg *m)
 	return g;
 }
 
-static void act_ask(struct shift_qp *sqp)
+static void start_deadline(struct shift_qp *sqp, enum shift_state state)
+{
+	unsigned int ms = shift_fsm_deadline_ms(state);
+
+	if (!ms)
+		return;
+	sqp->deadline_ns = ktime_get_ns() + (u64)ms * NSEC_PER_MSEC *
+			   max(READ_ONCE(shift_deadline_scale), 1u);
+	shift_switch_arm(sqp, min_t(unsigned int, ms, SHIFT_RESEND_MS));
+}
+
+/* Who only wants to move, and cannot without the risk of an error, has asked nobody. */
+static enum shift_event act_ask(struct shift_qp *sqp)
 {
 	struct shift_msg m = { .type = SHIFT_MSG_REQ };
 
@@ -211,9 +223,13 @@ static void act_ask(struct shift_qp *sqp)
 		shift_notify_qp(sqp, SHIFT_QP_EV_FAULT, sqp->times.fault);
 	}
 	if (shift_standby_prepare(sqp, sqp->to))
-		return;		/* the deadline tries again, or ends it */
-	if (shift_move_settles(sqp->cause))
-		shift_move_settle(sqp);
+		return __SHIFT_EV_MAX;	/* the deadline tries again, or ends it */
+	if (shift_move_settles(sqp->cause)) {
+		if (!shift_move_settle(sqp) && sqp->cause == SHIFT_CAUSE_OPERATOR &&
+		    shift_switch_healthy(sqp))
+			return SHIFT_EV_DEADLINE;
+		start_deadline(sqp, SHIFT_ST_ASKED);
+	}
 	m.epoch = sqp->highest;
 	m.req.from = sqp->path;
 	m.req.to = sqp->to;
@@ -221,6 +237,7 @@ static void act_ask(struct shift_qp *sqp)
 	m.req.cause = sqp->cause;
 	m.req.t_detect = sqp->times.fault;
 	shift_switch_send(sqp, sqp->to, &m);
+	return __SHIFT_EV_MAX;
 }
 
 void shift_switch_nack(struct shift_qp *sqp, const struct shift_msg *m)
@@ -298,17 +315,6 @@ static void act_reack(struct shift_qp *sqp)
 		return;
 	sqp->reacked_ns = now;
 	shift_switch_resend(sqp);
-}
-
-static void start_deadline(struct shift_qp *sqp, enum shift_state state)
-{
-	unsigned int ms = shift_fsm_deadline_ms(state);
-
-	if (!ms)
-		return;
-	sqp->deadline_ns = ktime_get_ns() + (u64)ms * NSEC_PER_MSEC *
-			   max(READ_ONCE(shift_deadline_scale), 1u);
-	shift_switch_arm(sqp, min_t(unsigned int, ms, SHIFT_RESEND_MS));
 }
 
 /* Consent was given: fence, and say how far our responder got. */
@@ -472,8 +478,7 @@ static enum shift_event act(struct shift_qp *sqp, const struct shift_rule *rule,
 		shift_switch_unprotect(sqp, SHIFT_REASON_PEER_UNPROTECTED);
 		break;
 	case SHIFT_ACT_ASK:
-		act_ask(sqp);
-		break;
+		return act_ask(sqp);
 	case SHIFT_ACT_NACK:
 		shift_switch_nack(sqp, m);
 		break;

@@ -55,6 +55,7 @@ struct shift_link *shift_switch_link(const struct shift_qp *sqp, u8 path);
 void shift_switch_resend(struct shift_qp *sqp);
 void shift_switch_ready(struct shift_qp *sqp);
 bool shift_switch_usable(const struct shift_qp *sqp);	/* racy: a guard */
+bool shift_switch_joins(struct shift_qp *sqp, const struct shift_msg *m);	/* sqp->lock */
 bool shift_switch_healthy(struct shift_qp *sqp);
 
 /* ending.c: how it ends other than well; sqp->lock */
@@ -138,7 +139,8 @@ void shift_move_want(struct shift_qp *sqp, u8 to, bool keep);	/* sqp->lock */
 void shift_move_again(struct shift_qp *sqp);		/* sqp->lock */
 void shift_move_done(struct shift_qp *sqp);		/* sqp->lock */
 void shift_move_follow(struct shift_qp *sqp);		/* sqp->lock */
-void shift_move_settle(struct shift_qp *sqp);		/* sqp->lock; sleeps */
+bool shift_move_holds(struct shift_qp *sqp);		/* sqp->lock */
+bool shift_move_settle(struct shift_qp *sqp);		/* sqp->lock; sleeps */
 /* ask for it; process context, no lock: QPs told so.  One of @sdev and @link_id */
 unsigned int shift_move_ask(struct shift_dev *sdev, u32 link_id, u32 qpn, u8 to,
 			    bool keep);
@@ -166,6 +168,7 @@ int shift_standby_post(struct shift_qp *sqp, u64 seq, u32 *rkey);	/* ledger_lock
 int shift_standby_post_recv(struct shift_qp *sqp, u64 seq);		/* ledger_lock */
 bool shift_standby_is_open(const struct shift_qp *sqp);			/* ledger_lock */
 void shift_standby_hold(struct shift_qp *sqp, bool hold);
+bool shift_standby_is_held(const struct shift_qp *sqp);
 u32 shift_standby_error(const struct shift_qp *sqp);	/* ib_wc_status, 0: none */
 u32 shift_standby_own_error(const struct shift_qp *sqp);	/* the same */
 u32 shift_standby_recv_error(const struct shift_qp *sqp);	/* sqp->lock */
