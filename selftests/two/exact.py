@@ -149,6 +149,29 @@ def request(operation, opcode, bed):
         one(operation, "out", opcode, (0, 1), bed)
 
 
+def late_answer(bed):
+    """An operator's move waits for an atomic's answer, there and back; it is no error."""
+    client = bed.nodes[0]
+    with atomics_move(bed):
+        verify = start(bed, "--ops", "fadd", *ONE)
+        counters = shift.Counters(bed)
+        verify.go()
+        for rail, verb, state in ((0, "drain", "fallback"), (1, "undrain", "returned")):
+            verify.more(2)
+            before = shift.Counters(bed)
+            bed.drop(client, rail, "--dir", "in", "--opcode", "RC_ATOMIC_ACK")
+            wait_for("an answer lost", lambda rail=rail: dropped(bed, rail) > 0, 60)
+            shift.must(client, "pair", verb, bed.nics.default)
+            wait_for("a move that is called off",
+                     lambda before=before: before.delta("abandoned")[0] > 0, 60)
+            bed.undrop()
+            for node in bed.nodes[:2]:
+                shift.protected(node, 1, state)
+        verify.more(2)
+        verify.finish()
+        counters.still("failed", "illegal", "msg_bad")
+
+
 def atomic_answer(operation, bed):
     """Executed, and what was there before it is lost: an error, and not a second time."""
     with atomics_move(bed):
@@ -185,6 +208,7 @@ def register():
             STOCK if operation == "fadd" else FULL)
         add("exact", f"the answer to one {operation} is lost",
             partial(atomic_answer, operation), STOCK if operation == "fadd" else FULL)
+    add("exact", "an operator's move waits for the answer to a fadd", late_answer, STOCK)
     add("exact", "one fadd is lost and may not be moved", partial(unanswered, "fadd",
                                                                   "RC_FETCH_ADD"))
 
