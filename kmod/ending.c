@@ -31,8 +31,12 @@ void shift_switch_call_off(struct shift_qp *sqp)
 	shift_fence_open(sqp);
 	if (!test_and_clear_bit(SHIFT_QP_GATED, &sqp->flags))
 		return;
-	/* doorbells that were kept */
-	shift_provider_doorbell(sqp);
+	/*
+	 * Doorbells that were kept; one that is being kept just now rings by its KICK.  No
+	 * other: rxe 6.12 puts its retransmit timer off for each.
+	 */
+	if (test_and_clear_bit(SHIFT_QP_KEPT, &sqp->flags))
+		shift_provider_doorbell(sqp);
 }
 
 static void send_gone(struct shift_qp *sqp)

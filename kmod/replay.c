@@ -267,6 +267,8 @@ void shift_replay_doorbell(struct shift_qp *sqp)
 		more = post_all(sqp, &rkey) || sqp->stop_status;
 		sqp->provider->completed(sqp, sqp->ledger.tail);
 		open = shift_standby_is_open(sqp);
+	} else {
+		set_bit(SHIFT_QP_KEPT, &sqp->flags);
 	}
 	spin_unlock_bh(&sqp->ledger_lock);
 	/* what works on windows is done without a device */

@@ -195,6 +195,7 @@ struct shift_cq {
 #define SHIFT_QP_READY		15	/* the receives of its SRQ have come: READY may be owed */
 #define SHIFT_QP_STALE		16	/* reset while away: the driver's completions were shown */
 #define SHIFT_QP_TIDY		12	/* QPs of the last switch are to be put away */
+#define SHIFT_QP_KEPT		17	/* a doorbell was kept while GATED */
 
 /* kinds of messages that can wait in a QP's mailbox: one each, newest epoch */
 struct shift_mailbox {
