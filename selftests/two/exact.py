@@ -151,10 +151,7 @@ def request(operation, opcode, bed):
 
 
 def late_answer(bed):
-    """An operator's move waits for an atomic's answer, there and back; it is no error.
-
-    rxe 6.12 repeats nothing while it is tried: each doorbell puts its retransmit timer off.
-    """
+    """An operator's move waits for an atomic's answer, there and back; it is no error."""
     client = bed.nodes[0]
     with atomics_move(bed):
         verify = start(bed, "--ops", "fadd", *ONE, timeout=21)
@@ -211,7 +208,7 @@ def register():
             STOCK if operation == "fadd" else FULL)
         add("exact", f"the answer to one {operation} is lost",
             partial(atomic_answer, operation), STOCK if operation == "fadd" else FULL)
-    add("exact", "an operator's move waits for the answer to a fadd", late_answer)
+    add("exact", "an operator's move waits for the answer to a fadd", late_answer, STOCK)
     add("exact", "one fadd is lost and may not be moved", partial(unanswered, "fadd",
                                                                   "RC_FETCH_ADD"))
 
