@@ -106,8 +106,9 @@ static void handle_message(struct shift_qp *sqp, const struct shift_msg *m)
 	}
 	mine = m->type == SHIFT_MSG_NACK && m->epoch == sqp->highest;
 	shift_switch_event(sqp, message_event(m), m);
-	/* settled for it, and not joined after all */
-	if (m->type == SHIFT_MSG_REQ && sqp->state == SHIFT_ST_RUN && shift_move_holds(sqp))
+	/* settled for it, and not joined after all; one that broke is held for its fault */
+	if (m->type == SHIFT_MSG_REQ && sqp->state == SHIFT_ST_RUN && shift_move_holds(sqp) &&
+	    shift_switch_healthy(sqp))
 		shift_switch_call_off(sqp);
 	if (mine)
 		sqp->highest = shift_epoch_learn(sqp->highest, m->nack.busy_epoch);
