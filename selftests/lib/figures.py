@@ -175,8 +175,8 @@ def detection(bed, how):
     verify.more(2)
     monitor.begin()
     if how == "heartbeat":
-        bed.drop(client, 0, "--dir", "in")
-        bed.drop(client, 0, "--dir", "out")
+        bed.drop(client, 0, direction="in")
+        bed.drop(client, 0, direction="out")
     else:
         (client if how == "event" else server).link(0, False)
     # Who finds out first asks; both agree.

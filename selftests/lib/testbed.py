@@ -19,6 +19,7 @@ LAB = TOP / "scripts" / "lab"
 sys.path.insert(0, str(TOP / "scripts" / "lab.d"))
 # pylint: disable=wrong-import-position
 import channel                      # noqa: E402
+import fault                        # noqa: E402
 from cluster import Lab             # noqa: E402
 from common import LabError         # noqa: E402
 
@@ -260,6 +261,7 @@ class Node:
 
     def link(self, rail, up):
         """Pull or plug the cable."""
+        self.cluster.disturbed.add((self.number, rail))
         self.cluster.lab.set_link(self.number, rail, up)
 
     def lossless(self):
@@ -276,6 +278,7 @@ class Node:
         run_lab("reset", "--name", self.cluster.name, str(self.number))
         self.cluster.lab.load()
         wait_for(f"{self.name}: its agent", self.answers, 60)
+        self.cluster.disturbed.update(self.cluster.cables())
         self.lossless()
 
     def answers(self):
@@ -350,7 +353,12 @@ class Cluster:
         self.processes = []
         self.lab = None
         self.nics = RXE
-        self.dropping = False
+        self.dropping = set()       # (node, rail) with rules that lose packets
+        self.disturbed = set()      # cables that were touched, or lost packets, since all was well
+
+    def cables(self):
+        """All of them, as (node's number, rail)."""
+        return itertools.product(range(self.count), range(self.rails))
 
     def up(self):
         """Boot."""
@@ -358,6 +366,8 @@ class Cluster:
                 self.count, "--rails", self.rails, *self.options)
         self.lab = Lab(self.name).load()
         self.nodes = [Node(self, number) for number in range(self.count)]
+        self.dropping = set()
+        self.disturbed = set(self.cables())
         each(self.nodes, Node.lossless)
 
     def down(self):
@@ -379,45 +389,55 @@ class Cluster:
             process.stop()
         self.processes = []
 
-    def drop(self, node, rail, *options):
-        """Lose packets silently on a node's rail; see lab drop --help."""
-        self.dropping = True
-        # Options come before the positional words, as in every lab command.
-        run_lab("drop", "--name", self.name, *options, node.number, rail)
+    def drop(self, node, rail, direction, opcode="all", skip=0, count=0):
+        """Lose packets silently on a node's rail; lab drop --help says what all that is."""
+        self.dropping.add((node.number, rail))
+        fault.drop(self.lab, node.number, rail, opcode, count, skip, direction, None)
+
+    def rules(self, node, rail):
+        """The rules of a node's rail, with how many packets they matched and dropped."""
+        return fault.show(self.lab, node.number, rail)
 
     def clear(self, node, rail):
         """Lose no packet there any more."""
-        run_lab("drop", "--name", self.name, node.number, rail, "clear")
+        fault.clear(self.lab, node.number, rail)
+        self.dropping.discard((node.number, rail))
+        self.disturbed.add((node.number, rail))
 
     def undrop(self):
         """Lose no packet any more."""
-        if self.dropping:
-            for node in self.nodes:
-                for rail in range(self.rails):
-                    self.clear(node, rail)
-        self.dropping = False
+        for number, rail in sorted(self.dropping):
+            self.clear(self.nodes[number], rail)
 
     def plug_all(self):
         """All cables in, nothing dropped, seen by the kernels, and peers are reached.
 
         The first packets after a cable is back may be lost; an address that was not
-        resolved in a second would fail the QP of the next test.
+        resolved in a second would fail the QP of the next test. What nobody has touched is
+        left alone.
         """
         self.undrop()
-        for node in self.nodes:
-            for rail in range(self.rails):
-                node.link(rail, True)
-        each(self.nodes, self.plugged)
-        each(self.nodes, self.reached)
+        for number, rail in sorted(self.disturbed):
+            self.nodes[number].link(rail, True)
+        rails = sorted({rail for _, rail in self.disturbed})
+        if rails:
+            each(self.nodes, lambda node: self.reached(node, rails))
+        self.disturbed.clear()
+
+    @staticmethod
+    def carriers(rails):
+        """Shell commands that succeed if a node sees its cables on these rails."""
+        return [f"read up </sys/class/net/rail{rail}/carrier && test $up = 1" for rail in rails]
 
     def plugged(self, node):
         """Wait until a node sees all of its cables."""
-        wait_for(f"{node.name}: carrier", lambda: node.run(
-            "cat /sys/class/net/rail*/carrier").out.split() == ["1"] * self.rails)
+        wait_for(f"{node.name}: carrier", lambda: not node.run(
+            " && ".join(self.carriers(range(self.rails)))).status)
 
-    def reached(self, node):
-        """Wait until a node's peers answer on all rails."""
-        reach = " && ".join(f"ping -q -c 1 -W 2 {peer.address(rail)}"
-                            for peer in self.nodes if peer is not node
-                            for rail in range(self.rails))
-        wait_for(f"{node.name}: peers reached", lambda: not node.run(reach).status)
+    def reached(self, node, rails):
+        """Wait until a node sees its cables on these rails, and its peers answer there."""
+        words = self.carriers(rails) + [
+            f"ping -q -c 1 -W 2 {peer.address(rail)}"
+            for peer in self.nodes if peer is not node for rail in rails]
+        wait_for(f"{node.name}: peers reached",
+                 lambda: not node.run(" && ".join(words)).status)

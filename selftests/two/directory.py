@@ -123,7 +123,7 @@ def deaf(bed):
         bed.plug_all()
         shift.wait_session(bed, 2)
         counters = shift.Counters(bed)
-        bed.drop(bed.nodes[1], 0, "--dir", "in")
+        bed.drop(bed.nodes[1], 0, direction="in")
         wait_for("a link is down", lambda: not all(map(shift.links_up, bed.nodes)), 60)
         check(dropped(bed, 0) > 0, "no packet was lost")
         counters.still("abandoned", "returns")

@@ -43,8 +43,8 @@ def hole(place, skip, there, bed):
     client, server = bed.nodes[:2]
     verify = start(bed, "--size", 65536, "--depth", 1, "--iters", MESSAGES, "--progress", 1)
     counters = shift.Counters(bed)
-    bed.drop(client, 0, "--dir", "out", "--opcode", f"RC_WRITE_{place}", "--skip", skip)
-    bed.drop(server, 1, "--dir", "in", "--opcode", "RC_WRITE_*", "--skip", COUNTED)
+    bed.drop(client, 0, direction="out", opcode=f"RC_WRITE_{place}", skip=skip)
+    bed.drop(server, 1, direction="in", opcode="RC_WRITE_*", skip=COUNTED)
     verify.go()
     cut(bed)
     verify.end()
@@ -63,7 +63,7 @@ def long(operation, opcode, options, bed):
     verify = start(bed, "--ops", operation, "--size", 65536, "--depth", 4, "--progress", 1,
                    "--guard", *options, qps=qps)
     counters = shift.Counters(bed)
-    bed.drop(bed.nodes[0], 0, "--dir", "out", "--opcode", opcode, "--skip", 200)
+    bed.drop(bed.nodes[0], 0, direction="out", opcode=opcode, skip=200)
     verify.go()
     cut(bed)
     switched(bed, verify, counters)
@@ -83,7 +83,7 @@ def lost_again(operations, bed):
     verify.go()
     verify.more(2)
     for rail in (1, 0):
-        bed.drop(client, rail, "--dir", "in", "--opcode", "RC_READ_RESP_*")
+        bed.drop(client, rail, direction="in", opcode="RC_READ_RESP_*")
     cut(bed)
     wait_for("an answer lost on the backup", lambda: dropped(bed, 1) > 0, 120)
     bed.clear(client, 0)
@@ -103,7 +103,7 @@ def one(operation, direction, opcode, expected, bed):
     """Its request or its answer is lost: (executed, replayed) says what was made of it."""
     verify = start(bed, "--ops", operation, *ONE)
     counters = shift.Counters(bed)
-    bed.drop(bed.nodes[0], 0, "--dir", direction, "--opcode", opcode, "--skip", BEFORE)
+    bed.drop(bed.nodes[0], 0, direction=direction, opcode=opcode, skip=BEFORE)
     verify.go()
     cut(bed)
     switched(bed, verify, counters)
@@ -115,7 +115,7 @@ def rewritten(bed):
     """A WRITE whose ACK is lost: its memory, which is changed as soon as it is there, stays."""
     verify = start(bed, "--size", 4096, "--depth", 1, "--progress", 1)
     counters = shift.Counters(bed)
-    bed.drop(bed.nodes[0], 0, "--dir", "in", "--opcode", "RC_ACK", "--skip", BEFORE)
+    bed.drop(bed.nodes[0], 0, direction="in", opcode="RC_ACK", skip=BEFORE)
     verify.go()
     cut(bed)
     switched(bed, verify, counters)
@@ -136,8 +136,8 @@ def unanswered(operation, opcode, bed):
     """Between two NICs that are not atomic towards each other it is not moved: an error."""
     verify = start(bed, "--ops", operation, "--allow-error", *ONE)
     counters = shift.Counters(bed)
-    bed.drop(bed.nodes[0], 0, "--dir", "out", "--opcode", opcode, "--skip", BEFORE)
-    bed.drop(bed.nodes[1], 1, "--dir", "in", "--opcode", opcode, "--skip", COUNTED)
+    bed.drop(bed.nodes[0], 0, direction="out", opcode=opcode, skip=BEFORE)
+    bed.drop(bed.nodes[1], 1, direction="in", opcode=opcode, skip=COUNTED)
     ends_in_error(bed, verify, counters)
     counters.still("executed", "illegal", "msg_bad")
     (came, _), = rules(bed, 1)
@@ -160,7 +160,7 @@ def late_answer(bed):
         for rail, verb, state in ((0, "drain", "fallback"), (1, "undrain", "returned")):
             verify.more(2)
             before = shift.Counters(bed)
-            bed.drop(client, rail, "--dir", "in", "--opcode", "RC_ATOMIC_ACK")
+            bed.drop(client, rail, direction="in", opcode="RC_ATOMIC_ACK")
             wait_for("an answer lost", lambda rail=rail: dropped(bed, rail) > 0, 60)
             shift.must(client, "pair", verb, bed.nics.default)
             wait_for("a move that is called off",
@@ -177,8 +177,7 @@ def atomic_answer(operation, bed):
     with atomics_move(bed):
         verify = start(bed, "--ops", operation, "--allow-error", *ONE)
         counters = shift.Counters(bed)
-        bed.drop(bed.nodes[0], 0, "--dir", "in", "--opcode", "RC_ATOMIC_ACK", "--skip",
-                 BEFORE)
+        bed.drop(bed.nodes[0], 0, direction="in", opcode="RC_ATOMIC_ACK", skip=BEFORE)
         ends_in_error(bed, verify, counters)
         counters.still("replayed", "illegal", "msg_bad")
 

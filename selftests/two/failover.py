@@ -176,12 +176,11 @@ def cut_after_two(where, post, bed):
     counters = shift.Counters(bed)
     client, server = bed.nodes[:2]
     if where == "data":
-        bed.drop(client, 0, "--dir", "out", "--opcode", "RC_WRITE_*",
-                 "--skip", 128)
+        bed.drop(client, 0, direction="out", opcode="RC_WRITE_*", skip=128)
     elif where == "acks":
-        bed.drop(client, 0, "--dir", "in", "--opcode", "RC_ACK")
+        bed.drop(client, 0, direction="in", opcode="RC_ACK")
     else:
-        bed.drop(server, 0, "--dir", "in", "--skip", 160)
+        bed.drop(server, 0, direction="in", skip=160)
     verify.go()
     if where == "data":
         verify.past(2)
@@ -200,11 +199,8 @@ def cut_after_two(where, post, bed):
 
 def rules(bed, rail):
     """(matched, dropped) of each of the lab's rules on a rail."""
-    from testbed import run_lab         # pylint: disable=C0415
-    text = "".join(run_lab("drop", "--name", bed.name, node.number, rail, "show")
-                   for node in bed.nodes)
-    return [tuple(map(int, found)) for found in
-            re.findall(r"matched (\d+) dropped (\d+)$", text, re.M)]
+    return [(rule["matched"], rule["dropped"]) for node in bed.nodes
+            for rule in bed.rules(node, rail)]
 
 
 def dropped(bed, rail=0):
@@ -234,7 +230,7 @@ def wrong_replay(bed):
             verify = start(bed, *options, "--depth", 16, "--progress", 1, "--timeout", 10)
             verify.go()
             verify.more(2)
-            bed.drop(client, 0, "--dir", "out", "--opcode", "RC_WRITE_*", "--skip", 5)
+            bed.drop(client, 0, direction="out", opcode="RC_WRITE_*", skip=5)
             wait_for("packets lost", lambda: dropped(bed) > 0)
             client.link(0, False)
             # 1: a violation; the other end may only find that nothing goes on
@@ -250,8 +246,8 @@ def wrong_replay(bed):
 
 def goes_silent(bed):
     """The path of rail 0 loses everything, and nobody is told."""
-    bed.drop(bed.nodes[0], 0, "--dir", "in")
-    bed.drop(bed.nodes[0], 0, "--dir", "out")
+    bed.drop(bed.nodes[0], 0, direction="in")
+    bed.drop(bed.nodes[0], 0, direction="out")
 
 
 @contextmanager

@@ -115,7 +115,7 @@ def stalled(bed):
     shift.wait_session(bed, 2)
     counters = shift.Counters(bed)
     with patience(bed, SILENT_MS * shift.DEADLINE_SCALE // 3, 3):
-        bed.drop(nodes[0], 1, "--dir", "out", "--opcode", "RC_WRITE_*")
+        bed.drop(nodes[0], 1, direction="out", opcode="RC_WRITE_*")
         telling(verify, lambda: wait_for("all QPs are home", lambda: all(
             row["state"] == "returned" for node in nodes for row in shift.qps(node)), 180))
     check(counters.delta("stalled")[0] >= 2, f"stalled: {counters.delta('stalled')}")
@@ -214,7 +214,7 @@ class Sleepers:
     def moved_at_work(self, rail, move, state):
         """A message is lost on its way, and goes with the move; nothing else is sent there."""
         with beating(self.bed, 0):
-            self.bed.drop(self.bed.nodes[1], rail, "--dir", "in", "--opcode", "RC_SEND_*")
+            self.bed.drop(self.bed.nodes[1], rail, direction="in", opcode="RC_SEND_*")
             self.send(self.ends.client, self.ends.server)
             wait_for("a message is lost", lambda: dropped(self.bed, rail) > 0)
             move()
@@ -303,7 +303,7 @@ def probed(bed):
         says = shift.must(client, "link", "probe", number).strip()
         check(re.fullmatch(rf"link {number}: answered in \d+ ms", says), says)
         check(link()["acked"] > before, "nothing was sent")
-        bed.drop(server, 0, "--dir", "in")
+        bed.drop(server, 0, direction="in")
         shift.refused(client, "link", "probe", number, says="no answer")
         check(dropped(bed) > 0, "no packet was lost")
         shift.refused(client, "link", "probe", number, says="not up")

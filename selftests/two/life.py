@@ -43,7 +43,7 @@ def kept_back(bed, ends):
     write(ends, 1)
     counters = shift.Counters(bed)
     for rail in (1, 0):
-        bed.drop(bed.nodes[1], rail, "--dir", "in")
+        bed.drop(bed.nodes[1], rail, direction="in")
     ends.do(ends.client, "post 8")
     ends.client.send("done 8")
     wait_for("an error is kept back", lambda: counters.delta("swallowed")[0] > 0, 60)

@@ -108,7 +108,7 @@ def lost_answer(name, opcode, options, bed):
     counters = shift.Counters(bed)
     verify.go()
     verify.more(2)
-    bed.drop(client, 0, "--dir", "in", "--opcode", opcode)
+    bed.drop(client, 0, direction="in", opcode=opcode)
     wait_for("failover on both nodes", lambda: all(
         n >= 2 for n in counters.delta("switches")), 120)
     check(dropped(bed) > 0, "no packet was dropped")
@@ -128,8 +128,8 @@ def lost_on_backup(options, direction, opcodes, bed):
     check(not dropped(bed, 1), "packets are lost already")
     for lost, opcode in enumerate(opcodes, 1):
         # its number among those to come; not always the first of a burst
-        bed.drop(client, 1, "--dir", direction, "--opcode", opcode, "--skip", 5 * lost,
-                 "--count", 1)
+        bed.drop(client, 1, direction=direction, opcode=opcode, skip=5 * lost,
+                 count=1)
         wait_for(f"loss {lost}", lambda n=lost: dropped(bed, 1) == n, 60)
         verify.more(1)
     verify.more(2)

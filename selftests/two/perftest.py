@@ -152,8 +152,8 @@ def atomics(bed, program, opcode, *options):
     One atomic is under way at a time: the first packet lost is the last of its kind.
     """
     run = Run(bed, program, *options, much=1 << 15)
-    bed.drop(run.server, 0, "--dir", "in" if opcode == "RC_FETCH_ADD" else "out",
-             "--opcode", opcode)
+    bed.drop(run.server, 0, direction="in" if opcode == "RC_FETCH_ADD" else "out",
+             opcode=opcode)
     wait_for("a packet lost", lambda: dropped(bed))
     run.client.link(0, False)
     return run

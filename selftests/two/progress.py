@@ -49,7 +49,7 @@ def cut_after_two(bed):
     client = bed.nodes[0]
     verify = start(bed, "--size", 65536, "--depth", 128, "--chain", 128,
                    "--iters", 128, "--progress", 1)
-    bed.drop(client, 0, "--dir", "out", "--opcode", "RC_WRITE_*", "--skip", 128)
+    bed.drop(client, 0, direction="out", opcode="RC_WRITE_*", skip=128)
     verify.go()
     verify.past(2)
     wait_for("packets lost", lambda: dropped(bed) > 0)

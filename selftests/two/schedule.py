@@ -25,10 +25,10 @@ OPERATIONS = ("write", "write_imm", "send", "send_imm", "read")
 # What is lost at one end. rxe may repeat for ever what is lost in part only; so the
 # cable follows, but when everything is lost.
 LOSSES = {
-    "everything-in": ("--dir", "in"),
-    "answers": ("--dir", "in", "--opcode", "RC_ACK"),
-    "read-responses": ("--dir", "in", "--opcode", "RC_READ_RESP_*"),
-    "requests": ("--dir", "out", "--opcode", "RC_[SW]*"),
+    "everything-in": {"direction": "in"},
+    "answers": {"direction": "in", "opcode": "RC_ACK"},
+    "read-responses": {"direction": "in", "opcode": "RC_READ_RESP_*"},
+    "requests": {"direction": "out", "opcode": "RC_[SW]*"},
 }
 
 
@@ -67,7 +67,7 @@ class Event:
         elif self.kind == "cable":
             bed.nodes[self.side].link(rail, False)
         else:
-            bed.drop(bed.nodes[self.loser], rail, *LOSSES[self.kind], "--skip", self.skip)
+            bed.drop(bed.nodes[self.loser], rail, skip=self.skip, **LOSSES[self.kind])
             wait_for("packets lost", lambda: dropped(bed, rail) > 0)
             if self.kind != "everything-in":
                 bed.nodes[self.side].link(rail, False)
@@ -188,8 +188,7 @@ class Schedule:
         rail = int(not event.away)
         counters = shift.Counters(bed)
         with beating(bed, 0):
-            bed.drop(bed.nodes[1], rail, "--dir", "in", "--opcode", "RC_SEND_*", "--skip",
-                     self.inside)
+            bed.drop(bed.nodes[1], rail, direction="in", opcode="RC_SEND_*", skip=self.inside)
             event.happen(bed)
             wait_for("a message lost in the switch", lambda: dropped(bed, rail) > 0)
             # an operator's move is called off soon, and tried again

@@ -45,7 +45,7 @@ def stands_still(rail, skip, begin, bed, verify):
     """
     verify.go()
     verify.more(1)
-    bed.drop(bed.nodes[1], rail, "--dir", "in", "--opcode", "RC_SEND_*", "--skip", skip)
+    bed.drop(bed.nodes[1], rail, direction="in", opcode="RC_SEND_*", skip=skip)
     begin(bed)
     telling(verify, lambda: wait_for("a message is lost", lambda: dropped(bed, rail) > 0, 60))
     check(moves_on(bed), "no QP is in a switch")
@@ -181,7 +181,7 @@ def in_switch(bed, verify):
     """The cable goes and the peer with it."""
     verify.go()
     verify.more(1)
-    bed.drop(bed.nodes[1], 1, "--dir", "in", "--opcode", "RC_SEND_*")
+    bed.drop(bed.nodes[1], 1, direction="in", opcode="RC_SEND_*")
     pull(bed, "local")
     wait_for("a switch", lambda: moves_on(bed), 30)
 
@@ -318,7 +318,7 @@ def in_replay(bed):
     verify.go()
     verify.more(1)
     for node in bed.nodes[:2]:
-        bed.drop(node, 1, "--dir", "in", "--opcode", "RC_WRITE_*")
+        bed.drop(node, 1, direction="in", opcode="RC_WRITE_*")
     pull(bed, "local")
     telling(verify, lambda: wait_for("a replay that is lost", lambda: sum(
         counters.delta("replayed")) > 0 and dropped(bed, 1) > 0, 60))
@@ -340,7 +340,7 @@ def own_error(moment, options, bed):
     counters = shift.Counters(bed)
     if moment == "met":
         # what the peer's NIC says of it is lost
-        bed.drop(client, 0, "--dir", "in", "--opcode", "RC_ACK", "--skip", 5)
+        bed.drop(client, 0, direction="in", opcode="RC_ACK", skip=5)
         verify.go()
         verify.server.wait_line("^error qp 0 wr ")
         check(dropped(bed) > 0, "no answer was lost")

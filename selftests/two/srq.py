@@ -46,7 +46,7 @@ def lost_acks(bed):
     counters = shift.Counters(bed)
     verify.go()
     verify.more(2)
-    bed.drop(client, 0, "--dir", "in", "--opcode", "RC_ACK")
+    bed.drop(client, 0, direction="in", opcode="RC_ACK")
     wait_for("failover on both nodes",
              lambda: all(n >= 2 for n in counters.delta("switches")), 120)
     check(dropped(bed) > 0, "no packet was dropped")
