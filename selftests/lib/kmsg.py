@@ -26,6 +26,21 @@ PROVOKED = re.compile(r"alloc_edge: (vmalloc error|page allocation failure).*?</
                       re.DOTALL)
 
 
+# What a kernel says of its own death is told whole: the log is not always kept.
+DEATH = re.compile(r"\bOops|general protection|BUG: |Kernel panic", re.IGNORECASE)
+BEFORE, BEHIND = 5, 50
+SAID = 12
+
+
+def last_words(text):
+    """The lines around the first sign that a kernel died, or none."""
+    if "Kernel panic" not in text:
+        return []
+    lines = text.splitlines()
+    first = next(i for i, line in enumerate(lines) if DEATH.search(line))
+    return lines[max(first - BEFORE, 0):first + BEHIND]
+
+
 def bad_lines(text):
     """Lines of a log that must not be there."""
     return [line for line in PROVOKED.sub("", text).splitlines()
@@ -66,7 +81,15 @@ class Brackets:
             self.mark(node, f"end {self.name}")
         except (Failure, LabError, OSError) as error:
             found.append(f"{node.name}: {error}")
-        return found + [f"{node.name}: {line}" for line in bad_lines(self.text(node))]
+        text = self.text(node)
+        lines = last_words(text) or bad_lines(text)
+        return found + [f"{node.name}: {line}" for line in lines]
+
+    def said(self):
+        """What the module said last on each node: of use if the test has failed."""
+        return [f"{node.name}: {line}" for node in self.cluster.nodes
+                for line in [line for line in self.text(node).splitlines()
+                             if "rdma_shift:" in line][-SAID:]]
 
     def text(self, node):
         """All a node's kernel said since the mark."""

@@ -48,7 +48,10 @@ class Runner:
         """Bring the nodes into the state a test asks for."""
         if self.bed is None:
             self.boot()
+        disturbed = bool(self.bed.disturbed)
         self.bed.plug_all()
+        if disturbed and self.state == SHIFT:
+            shift.settled(self.bed)
         if state == self.state:
             return
         was, self.state = self.state, None
@@ -89,6 +92,7 @@ class Runner:
                 trouble.append(str(error))
             if brackets:
                 trouble += brackets.end()
+                trouble += brackets.said() if trouble else []
                 self.keep(test, brackets, trouble, state)
         if trouble:
             # Whatever is wrong now must not be the next test's trouble.

@@ -187,6 +187,19 @@ def links_up(node, least=0):
     return len(states) >= least and all(state == "up" for state in states)
 
 
+def settled(cluster):
+    """Wait until links have an answer to what they sent while a cable was out, or have gone down.
+
+    They outlive a short outage. One on which rxe has not repeated its packets yet could become
+    silent a moment later, and QPs would leave a path that is good again.
+    """
+    def look(node):
+        for link in show(node, "link"):
+            if link["state"] == "up":
+                ctl(node, "link", "probe", str(link["link"]))
+    each(cluster.nodes, look)
+
+
 def setup(cluster, module=MODULE):
     """Module, pairs and peers on all nodes."""
     def begin(node):

@@ -323,6 +323,9 @@ def another_index(bed):
     """It is looked up by value: on the way home, and for a second fault."""
     client = bed.nodes[0]
     verify = start(bed, *BIDIR, qps=2)
+    # A datagram of RDMA CM's that rxe repeats after its address has gone ends RDMA CM's QP
+    # for good, without the module, too: no link may be in the middle of connecting.
+    shift.wait_session(bed, 2)
     survives(bed, verify, "local", 2, finish=False)
     address = client.address(0)
     before = gid_indices(client, address)
@@ -330,9 +333,9 @@ def another_index(bed):
         # the old entry stays taken while a QP refers to it
         client.must(f"ip addr del {address}/24 dev rail0 && ip addr add 192.0.2.1/24 dev rail0 "
                     f"&& ip addr add {address}/24 dev rail0")
+        wait_for("an index that it did not have",
+                 lambda: set(gid_indices(client, address)) - set(before))
         bed.plug_all()
-        after = wait_for("a GID of the address", lambda: gid_indices(client, address))
-        check(not set(before) & set(after), f"its indices were {before} and are {after}")
         shift.wait_session(bed, 2)
         home(bed, verify)
         verify.more(2)
