@@ -48,10 +48,10 @@ class Runner:
         """Bring the nodes into the state a test asks for."""
         if self.bed is None:
             self.boot()
-        disturbed = bool(self.bed.disturbed)
         self.bed.plug_all()
-        if disturbed and self.state == SHIFT:
+        if self.bed.unsettled and self.state == SHIFT:
             shift.settled(self.bed)
+        self.bed.unsettled = False
         if state == self.state:
             return
         was, self.state = self.state, None

@@ -355,6 +355,7 @@ class Cluster:
         self.nics = RXE
         self.dropping = set()       # (node, rail) with rules that lose packets
         self.disturbed = set()      # cables that were touched, or lost packets, since all was well
+        self.unsettled = False      # nobody has looked yet how links took that
 
     def cables(self):
         """All of them, as (node's number, rail)."""
@@ -422,6 +423,7 @@ class Cluster:
         rails = sorted({rail for _, rail in self.disturbed})
         if rails:
             each(self.nodes, lambda node: self.reached(node, rails))
+            self.unsettled = True
         self.disturbed.clear()
 
     @staticmethod
