@@ -29,10 +29,9 @@ static u32 consumer(struct shift_cq *scq)
  * one piece behind that: halving finds its end in two dozen looks at most, so that no
  * application keeps softirqs waiting by a large CQ, or by what it writes there.
  */
-u32 shift_mlx5_cq_producer(struct shift_cq *scq)
+static u32 producer(const struct shift_ring *ring, u32 index)
 {
-	const struct shift_ring *ring = &scq->ring;
-	u32 middle, index = consumer(scq), left = ring->slots;
+	u32 middle, left = ring->slots;
 
 	/* all before @index are written, of @left from there on it is not known */
 	while (left) {
@@ -50,7 +49,9 @@ u32 shift_mlx5_cq_producer(struct shift_cq *scq)
 /* Entries that the device may write before the application has to poll. */
 u32 shift_mlx5_cq_room(struct shift_cq *scq)
 {
-	return scq->ring.slots - (shift_mlx5_cq_producer(scq) - consumer(scq));
+	u32 index = consumer(scq);
+
+	return scq->ring.slots - (producer(&scq->ring, index) - index);
 }
 
 /* One entry, copied and decoded; false: it is none, or is being replaced. */
@@ -80,41 +81,84 @@ static bool is_recv(const struct shift_mlx5_cqe *cqe)
 	return cqe->opcode != SHIFT_MLX5_CQE_REQ && cqe->opcode != SHIFT_MLX5_CQE_REQ_ERR;
 }
 
+/* Of one queue of a QP? */
+static bool read_of(const struct shift_ring *ring, u32 index, u32 qpn, bool recvs,
+		    struct shift_mlx5_cqe *cqe)
+{
+	return read_entry(ring, index, cqe) && cqe->qpn == qpn &&
+	       cqe->opcode != SHIFT_MLX5_CQE_RESIZE && is_recv(cqe) == recvs;
+}
+
+/* One that is newer than all before. */
+static void found_newer(struct shift_mlx5_found *found, const struct shift_mlx5_cqe *cqe)
+{
+	bool flush = cqe->status == SHIFT_WC_WR_FLUSH_ERR;
+
+	if (!is_error(cqe)) {
+		*found = (struct shift_mlx5_found){ .success = true, .last = cqe->wqe_index };
+		return;
+	}
+	if (!found->error) {
+		found->first_error = cqe->wqe_index;
+		found->begins = !flush;
+	}
+	found->error = true;
+	found->last_error = cqe->wqe_index;
+	if (!flush)
+		found->cause = cqe->status;
+}
+
+/* One that is older than all before, of which none was a success. */
+static void found_older(struct shift_mlx5_found *found, const struct shift_mlx5_cqe *cqe)
+{
+	bool flush = cqe->status == SHIFT_WC_WR_FLUSH_ERR;
+
+	if (!is_error(cqe)) {
+		found->success = true;
+		found->last = cqe->wqe_index;
+		return;
+	}
+	if (!found->error)
+		found->last_error = cqe->wqe_index;
+	found->error = true;
+	found->first_error = cqe->wqe_index;
+	found->begins = !flush;
+	if (!found->cause && !flush)
+		found->cause = cqe->status;
+}
+
 /**
- * shift_mlx5_cq_find - completions of one queue of a QP, newest first
+ * shift_mlx5_cq_find - the newest completions of one queue of a QP
  * @scq: the CQ.
  * @qpn: the QP.
  * @recvs: of receives, else of sends.
  * @most: entries to look at.
  * @found: the result.
  *
- * On a QP that works it is a look at a moving target.
+ * On a QP that works it is a look at a moving target.  So it is if another one with this CQ is
+ * reset or destroyed: its provider takes that one's entries out of those that are not polled
+ * yet, from the newest to the oldest, by moving others' up; each is copied to where it goes
+ * before its place is taken.  Hence upwards through these: what was not met in its old
+ * place is met in the new one, or in both, and the last one met is the newest.
  */
 void shift_mlx5_cq_find(struct shift_cq *scq, u32 qpn, bool recvs, u32 most,
 			struct shift_mlx5_found *found)
 {
-	u32 n, index = shift_mlx5_cq_producer(scq);
+	const struct shift_ring *ring = &scq->ring;
+	u32 oldest = consumer(scq), end = producer(ring, oldest);
 	struct shift_mlx5_cqe cqe;
+	u32 index;
 
 	memset(found, 0, sizeof(*found));
-	most = min(most, scq->ring.slots);
-	for (n = 0; n < most; n++) {
-		if (!read_entry(&scq->ring, --index, &cqe) || cqe.qpn != qpn ||
-		    cqe.opcode == SHIFT_MLX5_CQE_RESIZE || is_recv(&cqe) != recvs)
-			continue;
-		if (!is_error(&cqe)) {
-			found->success = true;
-			found->last = cqe.wqe_index;
-			return;
-		}
-		if (!found->error)
-			found->last_error = cqe.wqe_index;
-		found->error = true;
-		found->first_error = cqe.wqe_index;
-		found->begins = cqe.status != SHIFT_WC_WR_FLUSH_ERR;
-		if (!found->cause && cqe.status != SHIFT_WC_WR_FLUSH_ERR)
-			found->cause = cqe.status;
-	}
+	most = min(most, ring->slots);
+	for (index = end - min(most, end - oldest); index != end; index++)
+		if (read_of(ring, index, qpn, recvs, &cqe))
+			found_newer(found, &cqe);
+	most -= min(most, end - oldest);
+	/* what was polled stays where it is */
+	for (index = oldest; most && !found->success; most--)
+		if (read_of(ring, --index, qpn, recvs, &cqe))
+			found_older(found, &cqe);
 }
 
 /**

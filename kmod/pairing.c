@@ -159,6 +159,12 @@ void shift_pairing_message(struct shift_qp *sqp, const struct shift_msg *m)
 			give_reason(sqp, SHIFT_REASON_PEER_UNPROTECTED);
 		return;
 	}
+	if (sqp->state == SHIFT_ST_FAIL || sqp->state == SHIFT_ST_APP) {
+		/* this life has ended: a peer that was healthy when it heard so tries again */
+		if (!(m->pair.flags & SHIFT_PAIR_ACK))
+			send_pair(sqp, SHIFT_PAIR_ACK | SHIFT_PAIR_REFUSED);
+		return;
+	}
 	if (sqp->state != SHIFT_ST_OFF) {
 		/* a repeat, or a new incarnation whose GONE was lost */
 		if (m->src_cookie != sqp->peer_cookie && sqp->state == SHIFT_ST_RUN &&

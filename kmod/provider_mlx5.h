@@ -43,7 +43,6 @@ struct shift_mlx5_found {
 	u32 cause;
 };
 
-u32 shift_mlx5_cq_producer(struct shift_cq *scq);
 u32 shift_mlx5_cq_room(struct shift_cq *scq);
 void shift_mlx5_cq_find(struct shift_cq *scq, u32 qpn, bool recvs, u32 most,
 			struct shift_mlx5_found *found);

@@ -137,6 +137,35 @@ def late(bed):
     ends.close()
 
 
+def answered(bed):
+    """What was acknowledged to each node on the links of the backup."""
+    return [sum(link["acked"] for link in shift.show(node, "link") if link["dev"] == "rxe1")
+            for node in bed.nodes[:2]]
+
+
+@test("life", "a QP whose peer has ended is not paired with that", FULL)
+def ended_peer(bed):
+    """It tries, is refused, and is protected in its next life."""
+    ends = live(bed)
+    counters = shift.Counters(bed)
+    ends.do(ends.server, "err")
+    shift.wait_reason(bed.nodes[0], "peer-unprotected")
+    for _ in range(3):
+        before = answered(bed)
+        ends.do(ends.client, "access 1")    # a step of its own has it try again
+        wait_for("a PAIR and an answer", lambda old=before: all(
+            new > count for new, count in zip(answered(bed), old)), 60)
+        shift.wait_reason(bed.nodes[0], "peer-unprotected")
+    ends.both("reset")
+    begin(bed, ends)
+    check(counters.delta("paired") == [1, 1], f"paired: {counters.delta('paired')}")
+    write(ends, 1)
+    fall_back(bed)
+    write(ends, 2)
+    ends.close()
+    counters.still("failed", "illegal", "msg_bad")
+
+
 @test("life", "two lives of one QP", FULL)
 def again(bed):
     """Reset while away, connected again, and moved again."""
