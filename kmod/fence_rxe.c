@@ -405,7 +405,7 @@ again:
 	seen_err = fill_recvs(sqp, &still, view.errored, got);
 	if (!err)
 		err = seen_err;
-	sqp->sent_any = shift_ledger_count(&sqp->ledger);
+	sqp->sent_any = shift_ledger_count(&sqp->ledger) && !rewind.local;
 	if (!err && seen)
 		err = seen < 0 ? seen : shift_ledger_seen(&sqp->ledger, seen);
 	sqp->ledger_live = true;

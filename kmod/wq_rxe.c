@@ -341,13 +341,36 @@ static bool anchor_own(const struct place *p, u32 *psn)
 	return p->mark.opcode == SHIFT_WR_RDMA_READ ? gone < p->packets : !gone;
 }
 
+/*
+ * The oldest of what is outstanding that has packets: those before it use no PSN, so that
+ * its first is theirs.  False: none has.
+ */
+static bool find_packets(const struct shift_rxe_view *v, const struct shift_rxe_rewind *r,
+			 struct place *p)
+{
+	u32 n;
+
+	for (n = 0; n < r->count; n++) {
+		look(v, r->first + n, p);
+		if (p->packets)
+			return true;
+	}
+	return false;
+}
+
 static int find_anchor(const struct shift_rxe_view *v, struct shift_rxe_rewind *r)
 {
 	u32 before = 0, own = 0;
 	bool has_before, has_own;
 	struct place p;
 
-	look(v, r->first, &p);
+	/* a QP that does nothing but bind windows has no PSN in its ring, and needs none */
+	if (v->errored) {
+		look(v, r->first, &p);
+	} else if (!find_packets(v, r, &p)) {
+		r->local = true;
+		return 0;
+	}
 	has_before = anchor_before(v, r->first, r->count, &before);
 	has_own = anchor_own(&p, &own);
 

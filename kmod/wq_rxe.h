@@ -11,7 +11,7 @@
 
 /*
  * What the provider writes into first_psn at every post, before it moves the
- * producer; and what we write into the slot before the consumer at RTS.  rxe
+ * producer; and what we write into the slot before the consumer where a life begins.  rxe
  * replaces either with a PSN (24 bits) when it sends.
  */
 #define SHIFT_RXE_UNSENT	0xffffffffu
@@ -78,7 +78,9 @@ struct shift_rxe_view {
  * struct shift_rxe_rewind - result of shift_rxe_rewind()
  * @first: ring index of the oldest operation without a completion.
  * @count: operations from there to the producer.
- * @first_psn: PSN of the first packet of @first; 0 if there is none.
+ * @first_psn: PSN of the first packet from @first on; 0 if there is none.
+ * @local: nothing of that has packets, so that a peer cannot have executed any of it;
+ *	not of a QP that broke.
  * @status: of the slot that broke the QP, if one was found; what is neither
  *	RETRY_EXC_ERR nor LOC_QP_OP_ERR is the application's own.
  */
@@ -86,6 +88,7 @@ struct shift_rxe_rewind {
 	u32 first;
 	u32 count;
 	u32 first_psn;
+	bool local;
 	u32 status;
 };
 

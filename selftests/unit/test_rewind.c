@@ -275,6 +275,18 @@ static int rewind_now(struct shift_rxe_rewind *r)
 	return shift_rxe_rewind(&view, r);
 }
 
+/* the first operation with packets from number @n on */
+static struct rxe_send_wqe *oldest_packets(u64 n)
+{
+	for (; n < nic.posted; n++) {
+		struct rxe_send_wqe *wqe = at(nic.producer - (u32)(nic.posted - n));
+
+		if (packets(wqe))
+			return wqe;
+	}
+	return NULL;
+}
+
 /* the truth about operation number @n (counted from RTS) */
 static void expect_first(struct ktap *t, const struct shift_rxe_rewind *r, u64 n)
 {
@@ -283,7 +295,9 @@ static void expect_first(struct ktap *t, const struct shift_rxe_rewind *r, u64 n
 
 	EXPECT_EQ(t, r->count, count);
 	EXPECT_EQ(t, r->first, index);
-	if (count)
+	if (r->local)
+		EXPECT(t, count && !nic.error && !oldest_packets(n));
+	else if (count)
 		EXPECT_EQ(t, r->first_psn, nic.psn_of[index]);
 }
 
@@ -303,6 +317,7 @@ static bool only_local_before(u64 n)
 static void rewind_of_a_running_qp(struct ktap *t)
 {
 	struct shift_rxe_rewind r;
+	u32 local = 0, sent = 0;
 	int round, ret;
 
 	rnd.state = 11;
@@ -313,20 +328,27 @@ static void rewind_of_a_running_qp(struct ktap *t)
 			post_and_abort();
 		ret = rewind_now(&r);
 		if (ret == -ENODATA) {
-			/* the first is not sent, and no slot before it has PSNs:
+			const struct rxe_send_wqe *first = oldest_packets(nic.completed);
+
+			/* nothing with PSNs is sent, and no slot before it has any:
 			 * aborted posts went over them, or all are local
 			 */
-			EXPECT(t, at(nic.consumer)->first_psn == UNSENT);
+			EXPECT(t, first && first->first_psn == UNSENT);
 			EXPECT(t, nic.soiled || only_local_before(nic.completed));
 			continue;
 		}
 		EXPECT_EQ(t, ret, 0);
 		expect_first(t, &r, nic.completed);
+		local += r.local && only_local_before(nic.completed);
+		sent += r.count && !r.local && !packets(at(nic.consumer)) &&
+			only_local_before(nic.completed);
 		if (t->failed)
 			return;
 		if (!(round % 1000))
 			ktap_breathe();
 	}
+	/* no PSN was left before them: none needed, and that of a later one */
+	EXPECT(t, local > 10 && sent > 10);
 }
 
 static void rewind_after_an_error(struct ktap *t)
