@@ -272,6 +272,25 @@ u64 shift_link_generation(const struct shift_link *link)
 }
 
 /**
+ * shift_link_dmac - the next hop of a path, as RDMA CM found it
+ * @link: referenced.
+ * @dmac: filled: ETH_ALEN bytes; zeroes before the link's first connection.
+ *
+ * Verbs resolve it for user space only (ib_modify_qp()): who connects a QP in the
+ * kernel has to know it.
+ *
+ * Context: any.
+ */
+void shift_link_dmac(struct shift_link *link, u8 *dmac)
+{
+	unsigned long flags;
+
+	spin_lock_irqsave(&link->lock, flags);
+	memcpy(dmac, link->dmac, ETH_ALEN);
+	spin_unlock_irqrestore(&link->lock, flags);
+}
+
+/**
  * shift_link_send - queue one message
  * @link: referenced.
  * @m: in host order; not needed after the call.

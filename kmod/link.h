@@ -55,6 +55,8 @@ void shift_link_put(struct shift_link *link);	/* process context */
 void shift_link_guard(struct shift_link *link, bool on);	/* one protected QP more, or less */
 u32 shift_link_id(const struct shift_link *link);
 enum shift_link_state shift_link_state(const struct shift_link *link);
+/* the MAC that packets to the peer go to; zeroes before the first connection; any context */
+void shift_link_dmac(struct shift_link *link, u8 *dmac);
 u64 shift_link_generation(const struct shift_link *link); /* connections so far */
 /*
  * Queue one message; process context, does not wait for the network.

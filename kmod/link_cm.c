@@ -202,6 +202,8 @@ static int shift_carrier_routed(struct shift_carrier *c)
 static int shift_carrier_connected(struct shift_carrier *c, const struct rdma_cm_event *event)
 {
 	const struct shift_hello *hello = event->param.conn.private_data;
+	struct sa_path_rec *path = c->cm_id->route.path_rec;
+	const u8 *dmac = path ? sa_path_get_dmac(path) : NULL;
 	struct shift_link *link = c->link;
 
 	if (!c->hello) {
@@ -216,6 +218,8 @@ static int shift_carrier_connected(struct shift_carrier *c, const struct rdma_cm
 	}
 	spin_lock_irq(&link->lock);
 	c->hello = true;
+	if (dmac)
+		memcpy(link->dmac, dmac, sizeof(link->dmac));
 	shift_carrier_establish(c);
 	spin_unlock_irq(&link->lock);
 	return 0;

@@ -6,6 +6,7 @@
 #ifndef SHIFT_LINK_PRIV_H
 #define SHIFT_LINK_PRIV_H
 
+#include <linux/if_ether.h>
 #include <linux/kref.h>
 #include <linux/list.h>
 #include <linux/spinlock.h>
@@ -105,6 +106,7 @@ struct shift_carrier {
  * @idle: woken when @carriers becomes 0.
  * @deadline: jiffies; of @pending.
  * @session: that the link is in, with @session_entry; shift_sessions_lock.
+ * @dmac: where packets to @remote go, as RDMA CM has found it for the newest carrier.
  * @batch: what was received, while it is delivered.
  * @backoff: ms until the next attempt.
  * @acked: sends that the peer's NIC acknowledged.
@@ -130,6 +132,7 @@ struct shift_link {
 	bool up;
 	struct list_head inbox;
 	u8 peer_boot_id[16];
+	u8 dmac[ETH_ALEN];
 	u64 connects, tx, rx, acked;
 	unsigned long deadline;
 	unsigned int backoff;

@@ -39,6 +39,7 @@ static int to_rtr(struct shift_standby *b, u32 qpn, u32 epoch, struct ib_qp_attr
 	bool home = b->path == SHIFT_PATH_HOME;
 	union ib_gid remote = home ? sqp->dgid : sqp->backup_dgid;
 	struct ib_device *ibdev = b->qp->device;
+	struct shift_link *link = sqp->link[!home];
 	const struct ib_gid_attr *gid;
 	int err;
 
@@ -60,6 +61,8 @@ static int to_rtr(struct shift_standby *b, u32 qpn, u32 epoch, struct ib_qp_attr
 	rdma_move_grh_sgid_attr(&attr->ah_attr, &remote, 0,
 				max_t(u8, sqp->app.ah_attr.grh.hop_limit, 64),
 				sqp->app.ah_attr.grh.traffic_class, gid);
+	if (attr->ah_attr.type == RDMA_AH_ATTR_TYPE_ROCE && link)
+		shift_link_dmac(link, attr->ah_attr.roce.dmac);
 	err = ib_modify_qp(b->qp, attr, RTR_MASK);
 	rdma_destroy_ah_attr(&attr->ah_attr);
 	return err;

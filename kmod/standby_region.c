@@ -85,6 +85,8 @@ static int registrar_connect(struct shift_qp *sqp, struct ib_qp *qp, u8 path)
 	attr->dest_qp_num = qp->qp_num;
 	attr->ah_attr.type = rdma_ah_find_type(qp->device, 1);
 	rdma_ah_set_port_num(&attr->ah_attr, 1);
+	if (attr->ah_attr.type == RDMA_AH_ATTR_TYPE_ROCE)
+		rdma_read_gid_l2_fields(gid, NULL, attr->ah_attr.roce.dmac);
 	rdma_move_grh_sgid_attr(&attr->ah_attr, &remote, 0, 1, 0, gid);
 	err = ib_modify_qp(qp, attr, IB_QP_STATE | IB_QP_PKEY_INDEX | IB_QP_PORT |
 				     IB_QP_ACCESS_FLAGS);

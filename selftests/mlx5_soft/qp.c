@@ -3,6 +3,7 @@
  * Queue pairs: the user's rings and an rxe QP that executes them.  State, numbers and
  * PSNs are those of the rxe QP.
  */
+#include <linux/etherdevice.h>
 #include <linux/log2.h>
 #include <rdma/ib_cache.h>
 #include <rdma/mlx5-abi.h>
@@ -245,6 +246,9 @@ int mls_modify_qp(struct ib_qp *ibqp, struct ib_qp_attr *attr, int mask, struct 
 
 	if (mask & ~IB_QP_ATTR_STANDARD_BITS || mask & (IB_QP_ALT_PATH | IB_QP_CAP))
 		return -EOPNOTSUPP;
+	/* rxe looks for its way itself, hardware does not: who is in the kernel has to tell */
+	if (mask & IB_QP_AV && is_zero_ether_addr(attr->ah_attr.roce.dmac))
+		return -EINVAL;
 	if (mask & IB_QP_AV)
 		err = qp_translate_gid(qp, &lower.ah_attr);
 	if (err)
