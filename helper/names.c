@@ -49,6 +49,7 @@ static const char * const reason[__SHIFT_REASON_MAX] = {
 	[SHIFT_REASON_FAILED]		= "failed",
 	[SHIFT_REASON_DEVICE_GONE]	= "device-gone",
 	[SHIFT_REASON_ADDRESS]		= "address",
+	[SHIFT_REASON_RINGS]		= "rings",
 };
 NAMES(reason);
 

@@ -182,10 +182,11 @@ static long ioc_register_cq(struct shift_file *file, void __user *arg)
 	err = shift_cq_register(scq, &reg);
 	if (err)
 		goto err_put;
+	reg.side_len = scq->side_len;
+	/* another thread may take it out again as soon as it is in */
 	err = file_add(file, obj, &reg.id);
 	if (err)
 		goto err_unregister;
-	reg.side_len = scq->side_len;
 	reg.side_offset = (u64)reg.id << SHIFT_SIDE_SHIFT;
 	/* on -EFAULT the object stays registered: close() takes it out */
 	return copy_to_user(arg, &reg, sizeof(reg)) ? -EFAULT : 0;

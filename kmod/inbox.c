@@ -17,22 +17,52 @@ void shift_switch_kick(struct shift_qp *sqp, unsigned int bit)
 	spin_unlock_bh(&sqp->inbox_lock);
 }
 
-/**
- * shift_switch_soon - a kick at the next tick, by the QP's timer
- * @sqp: the QP, in state OFF, whose timer has nothing else to do.
- * @bit: what is pending.
- *
- * For the application's own verbs: waking the worker would cost them more than all the rest,
- * and one that is due anyway is not armed again.
- */
-void shift_switch_soon(struct shift_qp *sqp, unsigned int bit)
+static LLIST_HEAD(connected);	/* each with a reference, and SHIFT_QP_SOON */
+
+static void pair_connected(struct work_struct *work)
 {
-	if (test_and_set_bit(bit, &sqp->flags))
+	struct shift_qp *sqp, *next;
+
+	llist_for_each_entry_safe(sqp, next, llist_del_all(&connected), soon) {
+		/* it may be put there again from here on: @next was read before */
+		clear_bit_unlock(SHIFT_QP_SOON, &sqp->flags);
+		shift_switch_kick(sqp, SHIFT_QP_RETRY_PAIR);
+		shift_qp_put(sqp);
+	}
+}
+
+static DECLARE_DELAYED_WORK(pair_tick, pair_connected);
+
+/**
+ * shift_switch_pair_soon - pair it at the next tick
+ * @sqp: the QP, in state OFF.
+ *
+ * For the application's own verbs: waking its worker, or a timer of its own, would cost
+ * them more than all the rest. QPs that are connected within one tick share it.
+ *
+ * Context: sqp->lock; not DEAD.
+ */
+void shift_switch_pair_soon(struct shift_qp *sqp)
+{
+	if (test_and_set_bit(SHIFT_QP_SOON, &sqp->flags))
 		return;
-	spin_lock_bh(&sqp->inbox_lock);
-	if (!test_bit(SHIFT_QP_DEAD, &sqp->flags))
-		mod_delayed_work(shift_wq, &sqp->timer, 1);
-	spin_unlock_bh(&sqp->inbox_lock);
+	shift_qp_get(sqp);
+	llist_add(&sqp->soon, &connected);
+	/* by each: who was first may not have come this far yet */
+	queue_delayed_work(shift_wq, &pair_tick, 1);
+}
+
+/* Of a DEAD one: it is on the list no longer after this; sleeps, sqp->lock not held. */
+void shift_switch_pair_settle(struct shift_qp *sqp)
+{
+	if (test_bit(SHIFT_QP_SOON, &sqp->flags))
+		flush_delayed_work(&pair_tick);
+}
+
+/* The module goes: no QP is left, but a tick that finds none may be. */
+void shift_inbox_uninit(void)
+{
+	cancel_delayed_work_sync(&pair_tick);
 }
 
 void shift_switch_arm(struct shift_qp *sqp, unsigned int ms)

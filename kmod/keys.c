@@ -154,7 +154,7 @@ static int revoke_one(struct shift_qp *sqp, void *arg)
 	struct shift_mr *smr = arg;
 	struct shift_msg m = { .type = SHIFT_MSG_RKEY_GONE, .key.rkey = smr->rkey };
 
-	if (sqp->spd == smr->spd && sqp->resolved)
+	if (sqp->resolved)
 		shift_switch_send(sqp, 1, &m);
 	return 0;
 }
@@ -162,7 +162,7 @@ static int revoke_one(struct shift_qp *sqp, void *arg)
 void shift_pairing_revoke(struct shift_mr *smr)
 {
 	if (smr->rkey && READ_ONCE(smr->spd->resolved))
-		shift_qp_walk(revoke_one, smr);
+		shift_qp_walk(smr->spd, revoke_one, smr);
 }
 
 /**

@@ -229,7 +229,6 @@ static void handle_deadline(struct shift_qp *sqp)
 	}
 	switch (sqp->state) {
 	case SHIFT_ST_OFF:
-		/* once, if this was the tick of shift_switch_soon() */
 		set_bit(SHIFT_QP_RETRY_PAIR, &sqp->flags);
 		break;
 	case SHIFT_ST_APP:

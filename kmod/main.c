@@ -8,7 +8,7 @@
 #include <linux/module.h>
 #include <linux/random.h>
 #include <linux/utsname.h>
-#include "shift.h"
+#include "switch.h"
 
 char shift_node[SHIFT_NODE_MAX];
 u8 shift_boot_id[16];
@@ -74,10 +74,13 @@ static void __exit shift_exit(void)
 	shift_device_uninit();
 	shift_chardev_uninit();
 	shift_link_uninit();
+	shift_inbox_uninit();
 	destroy_workqueue(shift_wq);
 	shift_qp_uninit();
 	shift_object_uninit();
+	/* QPs are freed by the second, which the first one begins */
 	rcu_barrier();
+	srcu_barrier(&shift_srcu);
 }
 
 module_init(shift_init);

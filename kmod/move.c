@@ -274,6 +274,6 @@ unsigned int shift_move_ask(struct shift_dev *sdev, u32 link_id, u32 qpn, u8 to,
 		.sdev = sdev, .link_id = link_id, .qpn = qpn, .to = to, .keep = keep,
 	};
 
-	shift_qp_walk(ask_one, &ask);
+	shift_qp_walk(NULL, ask_one, &ask);
 	return ask.told;
 }

@@ -444,5 +444,5 @@ int shift_nl_qp_start(struct netlink_callback *cb)
 
 	if (!snap)
 		return shift_nl_no_memory(cb);
-	return shift_nl_started(cb, snap, shift_qp_walk(shift_nl_qp_message, snap));
+	return shift_nl_started(cb, snap, shift_qp_walk(NULL, shift_nl_qp_message, snap));
 }

@@ -377,14 +377,14 @@ void shift_link_changed(struct shift_link *link, enum shift_link_state state)
 
 	shift_link_fill_info(link, &info);
 	shift_notify_link(&info);
-	shift_qp_walk(link_change, &change);
+	shift_qp_walk(NULL, link_change, &change);
 }
 
 void shift_link_silent(struct shift_link *link)
 {
 	struct link_change change = { .link = link, .silent = true };
 
-	shift_qp_walk(link_change, &change);
+	shift_qp_walk(NULL, link_change, &change);
 }
 
 void shift_link_peer_restarted(struct shift_link *link)
@@ -394,7 +394,7 @@ void shift_link_peer_restarted(struct shift_link *link)
 
 	shift_link_fill_info(link, &info);
 	memcpy(change.boot, info.peer_boot_id, sizeof(change.boot));
-	shift_qp_walk(link_change, &change);
+	shift_qp_walk(NULL, link_change, &change);
 }
 
 /**

@@ -60,7 +60,8 @@ struct shift_qp_pins {
  *	NULL: what the req_notify_cq op was asked for.
  *
  * A QP on its own device; sqp->lock, unless said otherwise:
- * @starts: it is about to go to RTS.
+ * @starts: its next life begins where its rings are now: registered in RESET, or about to go
+ *	to RTS.
  * @movable: is what is outstanding of a kind that can be moved?  A look at a moving target.
  *	0, -EOPNOTSUPP; -EAGAIN: it cannot be told now.
  * @cause: what broke it, as the rings have it: enum ib_wc_status, 0: nothing.  ledger_lock.

@@ -32,7 +32,8 @@ static int mlx5_pin_qp(struct shift_qp_pins *pins, const struct shift_abi_reg_qp
 	if (!READ_ONCE(mlx5_enabled))
 		return -EOPNOTSUPP;
 	/* the anchor is written in one piece there */
-	if (!IS_ENABLED(CONFIG_64BIT) || reg->create_flags & SHIFT_QP_CREATE_SIGNATURE)
+	if (!IS_ENABLED(CONFIG_64BIT) ||
+	    reg->create_flags & (SHIFT_QP_CREATE_SIGNATURE | SHIFT_QP_CREATE_FOREIGN))
 		return -EOPNOTSUPP;
 	if (reg->create_flags & ~SHIFT_QP_CREATE_FLAGS_ALL || reg->db_addr & 7 ||
 	    !reg->anchor_addr || reg->anchor_addr & 7 || reg->sq_lock_addr ||

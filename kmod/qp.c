@@ -26,6 +26,12 @@ static void qp_free(struct rcu_head *rcu)
 	kfree(sqp);
 }
 
+/* A verb that waited for its lock as its device was removed has looked it up by RCU. */
+static void qp_free_later(struct rcu_head *rcu)
+{
+	call_srcu(&shift_srcu, rcu, qp_free);
+}
+
 static void qp_release(struct kref *ref)
 {
 	struct shift_qp *sqp = container_of(ref, struct shift_qp, ref);
@@ -42,7 +48,7 @@ static void qp_release(struct kref *ref)
 	if (sqp->spd)
 		shift_pd_put(sqp->spd);
 	shift_dev_put(sqp->sdev);
-	call_rcu(&sqp->obj.rcu, qp_free);
+	call_rcu(&sqp->obj.rcu, qp_free_later);
 	module_put(THIS_MODULE);
 }
 
@@ -99,18 +105,21 @@ struct shift_qp *shift_qp_next(unsigned long *index)
 	return sqp;
 }
 
-int shift_qp_walk(int (*fn)(struct shift_qp *sqp, void *arg), void *arg)
+int shift_qp_walk(const struct shift_pd *spd, int (*fn)(struct shift_qp *sqp, void *arg),
+		  void *arg)
 {
 	unsigned long index = 0;
 	struct shift_qp *sqp;
 	int err = 0;
 
-	while (!err && (sqp = shift_qp_next(&index))) {
+	for (; !err && (sqp = shift_qp_next(&index)); shift_qp_put(sqp)) {
+		/* others may be in a fence, for as long as their driver takes */
+		if (spd && sqp->spd != spd)
+			continue;
 		mutex_lock(&sqp->lock);
 		if (sqp->qp)
 			err = fn(sqp, arg);
 		mutex_unlock(&sqp->lock);
-		shift_qp_put(sqp);
 	}
 	return err;
 }

@@ -45,6 +45,8 @@ static const char * const shift_reason_texts[] = {
 		"The default or the backup device was removed.",
 	[SHIFT_REASON_ADDRESS] =
 		"The backup device has no GID that can reach the peer.",
+	[SHIFT_REASON_RINGS] =
+		"Its rings are not covered: compressed, signed, used by others, or mlx5 is not enabled.",
 };
 
 static_assert(ARRAY_SIZE(shift_reason_texts) == __SHIFT_REASON_MAX);

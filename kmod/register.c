@@ -154,6 +154,15 @@ static int pins_take(struct shift_qp_pins *pins, const struct shift_provider *pr
 	return err;
 }
 
+/* Its provider would, and says why not. */
+static void not_covered(struct shift_qp *sqp)
+{
+	mutex_lock(&sqp->lock);
+	if (sqp->reason == SHIFT_REASON_NO_PROVIDER)
+		sqp->reason = sqp->ssrq ? SHIFT_REASON_SRQ : SHIFT_REASON_RINGS;
+	mutex_unlock(&sqp->lock);
+}
+
 /**
  * shift_qp_register - take a QP's rings and what its ledger needs
  * @sqp: the QP, of the caller's process, in RESET.
@@ -176,6 +185,8 @@ int shift_qp_register(struct shift_qp *sqp, const struct shift_abi_reg_qp *reg)
 	if (!provider)
 		return -EINVAL;
 	err = pins_take(&pins, provider, reg);
+	if (err == -EOPNOTSUPP)
+		not_covered(sqp);
 	if (err)
 		return err;
 	entry = kvcalloc(pins.entries, sizeof(*entry), GFP_KERNEL);
@@ -226,6 +237,9 @@ int shift_qp_register(struct shift_qp *sqp, const struct shift_abi_reg_qp *reg)
 	sqp->recvs = recvs;
 	sqp->provider = provider;
 	WRITE_ONCE(sqp->notes, notes);
+	/* of its first life here, which costs its first modify to RTS nothing */
+	provider->starts(sqp);
+	sqp->start_told = true;
 	sqp->registered = true;
 	sqp->reason = SHIFT_REASON_NOT_RTS;
 	mutex_unlock(&sqp->lock);

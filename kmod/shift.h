@@ -8,6 +8,7 @@
 
 #include <linux/kref.h>
 #include <linux/list.h>
+#include <linux/llist.h>
 #include <linux/mutex.h>
 #include <linux/rhashtable-types.h>
 #include <linux/rwsem.h>
@@ -196,6 +197,7 @@ struct shift_cq {
 #define SHIFT_QP_STALE		16	/* reset while away: the driver's completions were shown */
 #define SHIFT_QP_TIDY		12	/* QPs of the last switch are to be put away */
 #define SHIFT_QP_KEPT		17	/* a doorbell was kept while GATED */
+#define SHIFT_QP_SOON		18	/* is to be paired at the next tick: on a list */
 
 /* kinds of messages that can wait in a QP's mailbox: one each, newest epoch */
 struct shift_mailbox {
@@ -284,6 +286,7 @@ struct shift_qp {
 	unsigned long flags;		/* SHIFT_QP_* */
 	struct work_struct work;
 	struct delayed_work timer;
+	struct llist_node soon;		/* SHIFT_QP_SOON */
 	u64 cookie, peer_cookie;
 	u32 epoch, highest;		/* joined; highest sent or joined */
 	u8 path, to;			/* active, target */
@@ -318,6 +321,7 @@ struct shift_qp {
 
 	/* provider */
 	bool registered;
+	bool start_told;		/* provider->starts() was called for the next RTS */
 	const struct shift_provider *provider;	/* once it was registered */
 	struct shift_ring sq, rq, sq_heads;
 	struct shift_word gate;		/* user's flag word */
@@ -464,7 +468,13 @@ void shift_qp_unregister(struct shift_qp *sqp);
 
 /* verbs_qp.c */
 extern const struct ib_device_ops shift_qp_ops;
-bool shift_qp_is_away(const struct shift_qp *sqp);
+/* Is the application's QP somewhere else than on its default NIC? */
+static inline bool shift_qp_is_away(const struct shift_qp *sqp)
+{
+	return sqp->path || test_bit(SHIFT_QP_FENCED, &sqp->flags) ||
+	       sqp->state == SHIFT_ST_FAIL;
+}
+
 void shift_qp_device_gone(struct shift_dev *sdev);
 
 /* qp.c */
@@ -477,8 +487,9 @@ void shift_qp_renew_cookie(struct shift_qp *sqp);
 struct shift_qp *shift_qp_next(unsigned long *index);		/* kref taken */
 int shift_qp_init(void);
 void shift_qp_uninit(void);
-/* calls @fn for every tracked QP with its lock held; stops at non-zero */
-int shift_qp_walk(int (*fn)(struct shift_qp *sqp, void *arg), void *arg);
+/* calls @fn for every tracked QP (of @spd, if given) with its lock held; stops at non-zero */
+int shift_qp_walk(const struct shift_pd *spd, int (*fn)(struct shift_qp *sqp, void *arg),
+		  void *arg);
 
 /* chardev.c */
 int shift_chardev_init(void);

@@ -37,6 +37,16 @@ static void standby_event(struct ib_event *event, void *context)
 	/* errors show in the completions */
 }
 
+/* Room for so many sends: mlx5's slots are blocks, of which each takes one or more. */
+static u32 send_depth(const struct shift_qp *sqp)
+{
+	u32 depth = sqp->sq.slots;
+
+	if (sqp->mlx5)
+		depth = min(depth, sqp->asked_send);
+	return max(depth, 1u);
+}
+
 static struct shift_standby *standby_make(struct shift_qp *sqp, u8 path, struct ib_pd *pd)
 {
 	struct ib_device *ibdev = pd->device;
@@ -45,7 +55,7 @@ static struct shift_standby *standby_make(struct shift_qp *sqp, u8 path, struct 
 		.qp_type = IB_QPT_RC,
 		.sq_sig_type = IB_SIGNAL_REQ_WR,
 		.cap = {
-			.max_send_wr = min_t(u32, sqp->sq.slots, ibdev->attrs.max_qp_wr),
+			.max_send_wr = min_t(u32, send_depth(sqp), ibdev->attrs.max_qp_wr),
 			.max_recv_wr = clamp_t(u32, sqp->recvs.slots, 1,
 					       ibdev->attrs.max_qp_wr),
 			.max_send_sge = clamp_t(u32, sqp->attr.cap.max_send_sge, 1,

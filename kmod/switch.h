@@ -30,7 +30,9 @@ void shift_pairing_key_message(struct shift_qp *sqp, struct shift_link *link,
 #define SHIFT_RESEND_MS	100	/* between copies of a message that may be lost */
 #define SHIFT_AGAIN_MS	500	/* to the next try while the port stays down */
 void shift_switch_kick(struct shift_qp *sqp, unsigned int bit);
-void shift_switch_soon(struct shift_qp *sqp, unsigned int bit);	/* sqp->lock */
+void shift_switch_pair_soon(struct shift_qp *sqp);	/* sqp->lock */
+void shift_switch_pair_settle(struct shift_qp *sqp);
+void shift_inbox_uninit(void);
 #define SHIFT_WATCH_MS	2000	/* for what was posted to make progress */
 #define SHIFT_KEY_MS	10000	/* for a peer to tell a remote key */
 void shift_switch_arm(struct shift_qp *sqp, unsigned int ms);

@@ -169,7 +169,8 @@ static bool qp_detach(struct shift_qp *sqp)
 	sqp->ufile = NULL;
 	mutex_unlock(&sqp->lock);
 	shift_qp_unregister(sqp);
-	/* DEAD is set: neither queues the other again */
+	/* DEAD is set: none queues another again */
+	shift_switch_pair_settle(sqp);
 	cancel_delayed_work_sync(&sqp->timer);
 	cancel_work_sync(&sqp->work);
 	atomic_dec(&sdev->objects);
@@ -206,15 +207,11 @@ static int wrap_destroy_qp(struct ib_qp *qp, struct ib_udata *udata)
 	return err;
 }
 
-/* Is the application's QP somewhere else than on its default NIC? */
-bool shift_qp_is_away(const struct shift_qp *sqp)
-{
-	return sqp->path || test_bit(SHIFT_QP_FENCED, &sqp->flags) ||
-	       sqp->state == SHIFT_ST_FAIL;
-}
+/* What is rarely set but on the way to RTR */
+#define RTR_MASK (IB_QP_ACCESS_FLAGS | IB_QP_PATH_MTU | IB_QP_DEST_QPN | IB_QP_RQ_PSN | \
+		  IB_QP_PORT | IB_QP_MIN_RNR_TIMER | IB_QP_MAX_DEST_RD_ATOMIC | IB_QP_AV)
 
-/* Keep what the application has set: a route needs it, and so does a re-arm. */
-static void qp_note_modify(struct shift_qp *sqp, const struct ib_qp_attr *attr, int mask)
+static noinline void qp_note_rtr(struct shift_qp *sqp, const struct ib_qp_attr *attr, int mask)
 {
 	if (mask & IB_QP_ACCESS_FLAGS)
 		sqp->app.qp_access_flags = attr->qp_access_flags;
@@ -229,20 +226,10 @@ static void qp_note_modify(struct shift_qp *sqp, const struct ib_qp_attr *attr, 
 		sqp->armed[0] = (struct shift_life) { .psn = sqp->rq_psn };
 		sqp->heard = sqp->armed[0];
 	}
-	if (mask & IB_QP_SQ_PSN)
-		sqp->sq_psn = attr->sq_psn & SHIFT_PSN_MASK;
 	if (mask & IB_QP_PORT)
 		sqp->app.port_num = attr->port_num;
-	if (mask & IB_QP_TIMEOUT)
-		sqp->app.timeout = attr->timeout;
-	if (mask & IB_QP_RETRY_CNT)
-		sqp->app.retry_cnt = attr->retry_cnt;
-	if (mask & IB_QP_RNR_RETRY)
-		sqp->app.rnr_retry = attr->rnr_retry;
 	if (mask & IB_QP_MIN_RNR_TIMER)
 		sqp->app.min_rnr_timer = attr->min_rnr_timer;
-	if (mask & IB_QP_MAX_QP_RD_ATOMIC)
-		sqp->app.max_rd_atomic = attr->max_rd_atomic;
 	if (mask & IB_QP_MAX_DEST_RD_ATOMIC)
 		sqp->app.max_dest_rd_atomic = attr->max_dest_rd_atomic;
 	if (mask & IB_QP_AV) {
@@ -255,13 +242,31 @@ static void qp_note_modify(struct shift_qp *sqp, const struct ib_qp_attr *attr, 
 		sqp->app.ah_attr.grh.traffic_class = grh->traffic_class;
 		sqp->app.ah_attr.grh.hop_limit = grh->hop_limit;
 	}
+}
+
+/* Keep what the application has set: a route needs it, and so does a re-arm. */
+static __always_inline
+void qp_note_modify(struct shift_qp *sqp, const struct ib_qp_attr *attr, int mask)
+{
+	if (mask & RTR_MASK)
+		qp_note_rtr(sqp, attr, mask);
+	if (mask & IB_QP_SQ_PSN)
+		sqp->sq_psn = attr->sq_psn & SHIFT_PSN_MASK;
+	if (mask & IB_QP_TIMEOUT)
+		sqp->app.timeout = attr->timeout;
+	if (mask & IB_QP_RETRY_CNT)
+		sqp->app.retry_cnt = attr->retry_cnt;
+	if (mask & IB_QP_RNR_RETRY)
+		sqp->app.rnr_retry = attr->rnr_retry;
+	if (mask & IB_QP_MAX_QP_RD_ATOMIC)
+		sqp->app.max_rd_atomic = attr->max_rd_atomic;
 	if (mask & IB_QP_STATE)
 		sqp->app_state = attr->qp_state;
 }
 
 /* The application's own step on a QP that has moved; sqp->lock is held. */
-static int qp_modify_away(struct shift_qp *sqp, struct ib_qp_attr *attr, int mask,
-			  struct ib_udata *udata)
+static noinline
+int qp_modify_away(struct shift_qp *sqp, struct ib_qp_attr *attr, int mask, struct ib_udata *udata)
 {
 	enum ib_qp_state was = sqp->state == SHIFT_ST_FAIL ? IB_QPS_ERR : sqp->app_state;
 	enum ib_qp_state next = mask & IB_QP_STATE ? attr->qp_state : was;
@@ -276,6 +281,7 @@ static int qp_modify_away(struct shift_qp *sqp, struct ib_qp_attr *attr, int mas
 		return 0;
 	case IB_QPS_RESET:
 		shift_switch_event(sqp, SHIFT_EV_APP_ERROR, NULL);
+		sqp->start_told = false;	/* the fence's RESET took it away */
 		set_bit(SHIFT_QP_STALE, &sqp->flags);
 		sqp->path = 0;
 		clear_bit(SHIFT_QP_FENCED, &sqp->flags);
@@ -307,67 +313,84 @@ static int qp_modify_away(struct shift_qp *sqp, struct ib_qp_attr *attr, int mas
 	}
 }
 
-static int wrap_modify_qp(struct ib_qp *qp, struct ib_qp_attr *attr, int mask,
-			  struct ib_udata *udata)
+/* About to go to @to, which is not RTS. */
+static noinline void qp_leaves_state(struct shift_qp *sqp, enum ib_qp_state to)
 {
-	struct shift_dev *sdev;
-	struct shift_qp *sqp;
-	bool connects;
-	int idx, err;
-
-	idx = srcu_read_lock(&shift_srcu);
-	sdev = shift_ops_dev(qp->device);
-	sqp = qp_find(qp);
-	if (!sqp) {
-		err = sdev->saved.modify_qp(qp, attr, mask, udata);
-		goto out;
-	}
-	mutex_lock(&sqp->lock);
-	if (shift_qp_is_away(sqp)) {
-		err = qp_modify_away(sqp, attr, mask, udata);
-		goto unlock;
-	}
-	if ((mask & IB_QP_STATE) && (attr->qp_state == IB_QPS_ERR ||
-				     attr->qp_state == IB_QPS_RESET) &&
-	    ib_modify_qp_is_ok(sqp->app_state, attr->qp_state, IB_QPT_RC, mask)) {
-		shift_switch_take_over(sqp);
-		if (shift_qp_is_away(sqp)) {
-			err = qp_modify_away(sqp, attr, mask, udata);
-			goto unlock;
-		}
-	}
-	if ((mask & IB_QP_STATE) && sqp->state != SHIFT_ST_OFF &&
-	    attr->qp_state != IB_QPS_RTS) {
+	if (sqp->state != SHIFT_ST_OFF) {
 		shift_switch_event(sqp, SHIFT_EV_APP_ERROR, NULL);
 		/* the machine knows now, and a later life has errors of its own */
 		clear_bit(SHIFT_QP_APP, &sqp->flags);
 	}
 	/* what is flushed or fails from here on is of this life */
-	connects = (mask & IB_QP_STATE) && attr->qp_state == IB_QPS_RTR;
-	if (connects || ((mask & IB_QP_STATE) && attr->qp_state == IB_QPS_ERR))
+	if (to == IB_QPS_RTR || to == IB_QPS_ERR)
 		clear_bit(SHIFT_QP_STALE, &sqp->flags);
-	if ((mask & IB_QP_STATE) && attr->qp_state == IB_QPS_RTS &&
-	    sqp->app_state != IB_QPS_RTS && sqp->registered)
-		sqp->provider->starts(sqp);
 	/* before it can take a receive */
-	if (connects)
+	if (to == IB_QPS_RTR)
 		shift_srq_connected(sqp);
-	err = sdev->saved.modify_qp(qp, attr, mask, udata);
-	if (err && connects)
+}
+
+/* Has gone to @to, which is neither RTR nor RTS. */
+static noinline void qp_has_state(struct shift_qp *sqp, enum ib_qp_state to)
+{
+	if (to == IB_QPS_ERR || to == IB_QPS_RESET)
 		shift_srq_ended(sqp);
-	if (!err) {
-		qp_note_modify(sqp, attr, mask);
-		if (mask & IB_QP_STATE && (attr->qp_state == IB_QPS_RESET ||
-					   attr->qp_state == IB_QPS_ERR))
-			shift_srq_ended(sqp);
-		if (mask & IB_QP_STATE && sqp->state == SHIFT_ST_OFF &&
-		    (attr->qp_state == IB_QPS_RTR || attr->qp_state == IB_QPS_RTS))
-			shift_switch_soon(sqp, SHIFT_QP_RETRY_PAIR);
-		if (mask & IB_QP_STATE && attr->qp_state == IB_QPS_RESET) {
-			shift_notes_restart(sqp);
+	if (to == IB_QPS_RESET) {
+		sqp->start_told = false;
+		shift_notes_restart(sqp);
+		/* the others have a reason that lasts */
+		if (sqp->registered)
 			shift_switch_unprotect(sqp, SHIFT_REASON_NOT_RTS);
-			shift_qp_renew_cookie(sqp);
+		shift_qp_renew_cookie(sqp);
+	}
+}
+
+static int wrap_modify_qp(struct ib_qp *qp, struct ib_qp_attr *attr, int mask,
+			  struct ib_udata *udata)
+{
+	int to = mask & IB_QP_STATE ? (int)attr->qp_state : -1;
+	struct shift_qp *sqp;
+	int idx, err;
+
+	idx = srcu_read_lock(&shift_srcu);
+	sqp = qp_find(qp);
+	if (unlikely(!sqp)) {
+		err = shift_ops_dev(qp->device)->saved.modify_qp(qp, attr, mask, udata);
+		goto out;
+	}
+	mutex_lock(&sqp->lock);
+	if (unlikely(!sqp->qp)) {
+		/* its device is being removed */
+		err = sqp->sdev->saved.modify_qp(qp, attr, mask, udata);
+		goto unlock;
+	}
+	if (unlikely(to == IB_QPS_ERR || to == IB_QPS_RESET) && !shift_qp_is_away(sqp) &&
+	    ib_modify_qp_is_ok(sqp->app_state, to, IB_QPT_RC, mask))
+		shift_switch_take_over(sqp);
+	if (unlikely(shift_qp_is_away(sqp))) {
+		err = qp_modify_away(sqp, attr, mask, udata);
+		goto unlock;
+	}
+	if (to == IB_QPS_RTS) {
+		if (sqp->app_state != IB_QPS_RTS && sqp->registered) {
+			if (!sqp->start_told)
+				sqp->provider->starts(sqp);
+			sqp->start_told = false;
 		}
+	} else if (to >= 0) {
+		qp_leaves_state(sqp, to);
+	}
+	err = sqp->sdev->saved.modify_qp(qp, attr, mask, udata);
+	if (err) {
+		if (to == IB_QPS_RTR)
+			shift_srq_ended(sqp);
+		goto unlock;
+	}
+	qp_note_modify(sqp, attr, mask);
+	if (to == IB_QPS_RTS || to == IB_QPS_RTR) {
+		if (sqp->state == SHIFT_ST_OFF && !test_bit(SHIFT_QP_SOON, &sqp->flags))
+			shift_switch_pair_soon(sqp);
+	} else if (to >= 0) {
+		qp_has_state(sqp, to);
 	}
 unlock:
 	mutex_unlock(&sqp->lock);

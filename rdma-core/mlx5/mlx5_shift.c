@@ -65,7 +65,14 @@ static bool store_qp(struct mlx5_context *ctx, struct mlx5_qp *qp)
 	return !err;
 }
 
-/* Last in create_qp. The kernel is asked about an SRQ's too: it keeps the reason. */
+/* Others write the rings, or read them, or they hold what the kernel cannot decode */
+static bool is_foreign(const struct mlx5_qp *qp)
+{
+	return qp->shift.off || qp->flags || to_mcq(qp->ibv_qp->send_cq)->shift.off ||
+	       to_mcq(qp->ibv_qp->recv_cq)->shift.off;
+}
+
+/* Last in create_qp. The kernel is asked about all of RC: it keeps the reason. */
 void mlx5_shift_register_qp(struct mlx5_qp *qp)
 {
 	struct ibv_qp *ibqp = qp->ibv_qp;
@@ -83,11 +90,17 @@ void mlx5_shift_register_qp(struct mlx5_qp *qp)
 		.sq_heads_addr = (uintptr_t)qp->sq.wqe_head,
 	};
 
-	if (qp->shift.off || ibqp->qp_type != IBV_QPT_RC || !qp->sq.wqe_cnt ||
-	    qp->wq_sig || qp->flags || !ibqp->send_cq || !ibqp->recv_cq ||
-	    !to_mcq(ibqp->send_cq)->shift.cq.obj.registered ||
-	    !to_mcq(ibqp->recv_cq)->shift.cq.obj.registered ||
-	    !store_qp(to_mctx(ibqp->context), qp))
+	if (ibqp->qp_type != IBV_QPT_RC || !qp->sq.wqe_cnt || !ibqp->send_cq || !ibqp->recv_cq)
+		return;
+
+	if (qp->wq_sig)
+		cmd.create_flags |= SHIFT_QP_CREATE_SIGNATURE;
+	if (is_foreign(qp))
+		cmd.create_flags |= SHIFT_QP_CREATE_FOREIGN;
+	if (!(cmd.create_flags & (SHIFT_QP_CREATE_SIGNATURE | SHIFT_QP_CREATE_FOREIGN)) &&
+	    (!to_mcq(ibqp->send_cq)->shift.cq.obj.registered ||
+	     !to_mcq(ibqp->recv_cq)->shift.cq.obj.registered ||
+	     !store_qp(to_mctx(ibqp->context), qp)))
 		return;
 
 	if (qp->rq.wqe_cnt) {
@@ -169,6 +182,27 @@ bool mlx5_shift_swallow(struct mlx5_cq *cq, const struct mlx5_cqe64 *cqe64,
 	}
 	return shift_swallow(shift_ctx(cq->verbs_cq.cq.context), &cq->shift.cq,
 			     be32toh(cqe64->sop_drop_qpn) & 0xffffff, status);
+}
+
+/*
+ * One that was polled says nothing more. The device may write the next one there at any
+ * time: that has another owner bit, and stays.
+ */
+void mlx5_shift_cqe_forget(struct mlx5_cqe64 *cqe64, uint64_t end)
+{
+	union {
+		uint64_t word;
+		struct {
+			__be32 sop_drop_qpn;
+			__be16 wqe_counter;
+			uint8_t signature;
+			uint8_t op_own;
+		};
+	} forgotten = { .word = end };
+
+	forgotten.op_own = MLX5_CQE_INVALID << 4 | (forgotten.op_own & MLX5_CQE_OWNER_MASK);
+	atomic_compare_exchange_strong((_Atomic(uint64_t) *)&cqe64->sop_drop_qpn, &end,
+				       forgotten.word);
 }
 
 static struct mlx5_qp *side_qp(struct mlx5_cq *cq, const struct shift_abi_wc *wc)

@@ -6,6 +6,7 @@
 #ifndef MLX5_SHIFT_H
 #define MLX5_SHIFT_H
 
+#include <stdatomic.h>
 #include <stdbool.h>
 #include <stdint.h>
 #include <infiniband/driver.h>
@@ -37,6 +38,14 @@ void mlx5_shift_unregister_qp(struct mlx5_qp *qp);
 void mlx5_shift_forget_qp(struct mlx5_qp *qp);
 void mlx5_shift_clean_cq(struct mlx5_cq *cq, uint32_t rsn);
 
+/* The end of a CQE: QP, counter, opcode and owner; before all else that is read of it */
+static inline uint64_t mlx5_shift_cqe_end(struct mlx5_cqe64 *cqe64)
+{
+	return atomic_load_explicit((_Atomic(uint64_t) *)&cqe64->sop_drop_qpn,
+				    memory_order_acquire);
+}
+
+void mlx5_shift_cqe_forget(struct mlx5_cqe64 *cqe64, uint64_t end);
 __shift_cold bool mlx5_shift_kick(struct mlx5_qp *qp);
 bool mlx5_shift_swallow(struct mlx5_cq *cq, const struct mlx5_cqe64 *cqe64,
 			enum ibv_wc_status status);

@@ -48,6 +48,12 @@ static int kern_ioctl(unsigned long cmd, void *arg)
 		((struct shift_abi_reg_cq *)arg)->side_offset = SIDE_OFFSET;
 		return 0;
 	case SHIFT_IOC_REGISTER_QP:
+		if (((struct shift_abi_reg_qp *)arg)->create_flags &
+		    (SHIFT_QP_CREATE_SIGNATURE | SHIFT_QP_CREATE_FOREIGN)) {
+			kern.refused = ((struct shift_abi_reg_qp *)arg)->create_flags;
+			errno = EOPNOTSUPP;
+			return -1;
+		}
 		kern.qp_regs++;
 		kern.qp = *(struct shift_abi_reg_qp *)arg;
 		((struct shift_abi_reg_qp *)arg)->id = QP_ID;

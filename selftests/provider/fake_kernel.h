@@ -23,6 +23,7 @@ struct fake_kernel {
 	uint32_t	version;
 	int		opens, queries, waits, kicks, cqes;
 	int		cq_regs, cq_unregs, qp_regs, qp_unregs;
+	unsigned int	refused;	/* flags of the last QP that was */
 	int		reg_cq_error, kick_result;
 	int		srq_regs, srq_unregs, srq_kicks;
 	uint32_t	verdict;

@@ -144,6 +144,7 @@ enum shift_reason {
 	SHIFT_REASON_FAILED,		/* a failover failed; error was reported */
 	SHIFT_REASON_DEVICE_GONE,
 	SHIFT_REASON_ADDRESS,		/* no usable GID on the backup */
+	SHIFT_REASON_RINGS,		/* its provider is known, its rings are not covered */
 	__SHIFT_REASON_MAX
 };
 

@@ -118,7 +118,9 @@ struct shift_abi_reg_cq {
 /* What a decoder has to know of a QP's creation: @create_flags */
 #define SHIFT_QP_CREATE_SIGNATURE	(1u << 0)	/* WQEs and CQEs are signed */
 #define SHIFT_QP_CREATE_SCATTER_CQE	(1u << 1)	/* received data may be in the CQE */
-#define SHIFT_QP_CREATE_FLAGS_ALL	((1u << 2) - 1)
+/* its rings cannot be read: others use them, or the format is another; refused, with a reason */
+#define SHIFT_QP_CREATE_FOREIGN		(1u << 2)
+#define SHIFT_QP_CREATE_FLAGS_ALL	((1u << 3) - 1)
 
 /**
  * struct shift_abi_reg_qp - SHIFT_IOC_REGISTER_QP
