@@ -16,6 +16,7 @@ TESTS ?=
 RUNS ?= 5
 N ?= 20
 SEED ?=
+MLX5 ?=
 
 help:
 	@echo 'Try it (as root on Debian 12; installs packages, starts no service):'
@@ -26,6 +27,7 @@ help:
 	@echo '       KERNEL=6.1         only this kernel: 6.1, 6.12 or debug'
 	@echo '  make bench              figures: overhead and time of a switch'
 	@echo '  make campaign N=20      random traffic and faults; prints a SEED to repeat it'
+	@echo '       MLX5=1             on the software mlx5 device'
 	@echo
 	@echo 'Build:'
 	@echo '  make deps               install the Debian packages needed'
@@ -72,7 +74,8 @@ bench: deps
 
 campaign: deps
 	selftests/check --build --kernel $(or $(KERNEL),6.1)
-	selftests/campaign --kernel $(or $(KERNEL),6.1) -n $(N) $(if $(SEED),--seed $(SEED))
+	selftests/campaign --kernel $(or $(KERNEL),6.1) -n $(N) $(if $(SEED),--seed $(SEED)) \
+		$(if $(MLX5),--mlx5)
 
 # Applications may have the old libraries mapped: files are replaced, not written
 # over. What was put into PROVIDER_DIR is listed there, so that nothing else is

@@ -159,10 +159,17 @@ def switches(bed):
     return away, home
 
 
+def scale_deadlines(bed, scale):
+    """What all deadlines of the module are multiplied by, from now on."""
+    for node in bed.nodes:
+        node.must(f"echo {scale} > /sys/module/rdma_shift/parameters/deadline_scale")
+
+
 def detection(bed, how):
     """Milliseconds of the host's clock from a fault to the first event of it.
 
-    event: the own cable; peer: the other node's cable; heartbeat: silent loss.
+    event: the own cable; peer: the other node's cable; heartbeat: silent loss, with deadlines
+    for emulated nodes; unscaled heartbeat: the same with those for hardware.
     """
     client, server = bed.nodes
     monitor = Monitor(client)
@@ -174,14 +181,17 @@ def detection(bed, how):
     verify.go()
     verify.more(2)
     monitor.begin()
-    if how == "heartbeat":
+    if how.startswith("unscaled"):
+        scale_deadlines(bed, 1)
+    if how.endswith("heartbeat"):
         bed.drop(client, 0, direction="in")
         bed.drop(client, 0, direction="out")
     else:
         (client if how == "event" else server).link(0, False)
     # Who finds out first asks; both agree.
-    name = "fault" if how == "event" else "agreed"
+    name = "fault" if how in ("event", "unscaled heartbeat") else "agreed"
     seen = [when for when, e in monitor.wait(name) if e["event"] in ("fault", "agreed")]
+    scale_deadlines(bed, shift.DEADLINE_SCALE)
     verify.more(1)
     verify.finish()
     bed.stop_processes()

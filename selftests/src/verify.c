@@ -35,9 +35,11 @@ void say(const char *format, ...)
 	va_list args;
 
 	va_start(args, format);
+	flockfile(stdout);
 	vprintf(format, args);
-	va_end(args);
 	putchar('\n');
+	funlockfile(stdout);
+	va_end(args);
 	fflush(stdout);
 }
 

@@ -166,6 +166,8 @@ void *memory(size_t len);
 struct ibv_mr *memory_reg(struct side *side, void *p, size_t len, int access);
 void device_open(struct side *side);
 void side_open(struct side *side);
+void async_start(struct side *side);	/* verify_async.c */
+void async_stop(void);
 void side_connect(struct side *side);
 void side_close(struct side *side);
 

@@ -62,6 +62,7 @@ void device_open(struct side *side)
 	    ibv_query_port(side->context, 1, &port))
 		die(EXIT_SETUP, "cannot query %s", side->opt.device);
 	side->mtu = port.active_mtu;
+	async_start(side);
 }
 
 static void create_qp(struct side *side, struct flow *flow)
@@ -246,6 +247,7 @@ void side_close(struct side *side)
 		free(flow->fifo);
 	}
 	free(side->flow);
+	async_stop();
 	if (ibv_destroy_cq(side->cq) ||
 	    (side->channel && ibv_destroy_comp_channel(side->channel)) ||
 	    ibv_dealloc_pd(side->pd) || ibv_close_device(side->context))

@@ -286,6 +286,7 @@ void rig_close(struct rig *rig)
 
 	for (i = 0; i < rig->side.opt.qps; i++)
 		close_lane(&rig->lane[i]);
+	async_stop();
 	if (rig->srq)
 		destroyed(ibv_destroy_srq(rig->srq) || ibv_dereg_mr(rig->srq_mr));
 	for (i = 0; i < rig->queues; i++)

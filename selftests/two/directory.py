@@ -114,7 +114,8 @@ def failback(bed):
 @test("directory", "a path that only looks good gets nobody back", state=LOADED)
 def deaf(bed):
     """With no heartbeats a link stays up on it, until shiftd has it probed."""
-    with Directory(bed, "[failback]\nhold = 8\n"), beating(bed, 0):
+    # long enough for a slow machine to lose the packets before it is over
+    with Directory(bed, "[failback]\nhold = 20\n"), beating(bed, 0):
         verify = start(bed, *MIXED, "--bidir", qps=2)
         verify.go()
         verify.more(2)

@@ -6,7 +6,8 @@ from functools import partial
 import shift
 from registry import FULL, STOCK, add
 from testbed import check, wait_for
-from two.failover import atomics_move, dropped, pull, rules, start
+from two.failover import (atomics_move, beating, dropped, fall_back, pull, rules, start,
+                          survives)
 from two.home import everywhere
 
 # Packets of a message of 64 KiB: 1, 62 and 1. How many of its opcode go before the lost one,
@@ -111,6 +112,29 @@ def one(operation, direction, opcode, expected, bed):
     check(found == expected, f"executed, replayed: {found}, not {expected}")
 
 
+def again(operation, direction, opcode, expected, options, bed):
+    """The same on the backup, whose QP is the kernel's, and on the way home."""
+    client = bed.nodes[0]
+    verify = start(bed, "--ops", operation, *(options or ONE))
+    survives(bed, verify, "local", finish=False)
+    bed.plug_all()
+    shift.wait_session(bed, 2)
+    shift.settled(bed)
+    # what links send is not to be the answer that is lost
+    with beating(bed, 0):
+        counters = shift.Counters(bed)
+        bed.drop(client, 1, direction=direction, opcode=opcode, skip=BEFORE)
+        wait_for("a packet lost", lambda: dropped(bed, 1) > 0, 60)
+        client.link(1, False)
+        for node in bed.nodes[:2]:
+            shift.protected(node, 1, "returned")
+        verify.more(3)
+        verify.finish()
+    found = tuple(counters.delta(name)[0] for name in ("executed", "replayed", "resumed"))
+    check(found == expected, f"executed, replayed, resumed: {found}, not {expected}")
+    counters.still("failed", "illegal", "msg_bad")
+
+
 def rewritten(bed):
     """A WRITE whose ACK is lost: its memory, which is changed as soon as it is there, stays."""
     verify = start(bed, "--size", 4096, "--depth", 1, "--progress", 1)
@@ -142,6 +166,22 @@ def unanswered(operation, opcode, bed):
     counters.still("executed", "illegal", "msg_bad")
     (came, _), = rules(bed, 1)
     check(not came, f"{came} went by the backup")
+
+
+def new_atomic(bed):
+    """One that is posted on the backup, between NICs that are not atomic towards each other."""
+    verify = start(bed, "--ops", "fadd", "--allow-error", *ONE)
+    counters = shift.Counters(bed)
+    fall_back(bed)
+    bed.drop(bed.nodes[1], 1, direction="in", opcode="RC_FETCH_ADD", skip=COUNTED)
+    verify.go()
+    for process in (verify.client, verify.server):
+        process.expect(0, 120)
+    verify.client.wait_line("^error qp 0 wr ")
+    (came, _), = rules(bed, 1)
+    check(not came, f"{came} went by the backup")
+    counters.moved("switches")
+    counters.still("executed", "illegal", "msg_bad")
 
 
 def request(operation, opcode, bed):
@@ -207,6 +247,17 @@ def register():
             STOCK if operation == "fadd" else FULL)
         add("exact", f"the answer to one {operation} is lost",
             partial(atomic_answer, operation), STOCK if operation == "fadd" else FULL)
+    small = [*ONE[:-1], "1-1000"]       # one packet each
+    long_write = ["--size", 65536, "--depth", 1, "--progress", 1]
+    for name, args in (
+            ("the answer to a send", ("send", "in", "RC_ACK", (1, 0, 0), ())),
+            ("the answer to a write", ("write", "in", "RC_ACK", (1, 0, 0), ())),
+            ("the answer to a read", ("read", "in", "RC_READ_RESP_*", (0, 1, 0), ())),
+            ("a write", ("write", "out", "RC_WRITE_*", (0, 1, 0), small)),
+            ("the middle of a write of 64 KiB",
+             ("write", "out", "RC_WRITE_MIDDLE", (0, 1, 1), long_write))):
+        add("exact", f"on the backup {name} is lost", partial(again, *args))
+    add("exact", "a fadd that is posted on the backup is an error", new_atomic)
     add("exact", "an operator's move waits for the answer to a fadd", late_answer, STOCK)
     add("exact", "one fadd is lost and may not be moved", partial(unanswered, "fadd",
                                                                   "RC_FETCH_ADD"))

@@ -126,6 +126,25 @@ def stalled(bed):
     counters.still("failed", "illegal", "msg_bad")
 
 
+@test("home", "QPs that are connected on a drained pair")
+def drained_before(bed):
+    """A NIC is taken out of use first: later ones leave it as well, and come back with it."""
+    client = bed.nodes[0]
+    shift.must(client, "pair", "drain", bed.nics.default)
+    try:
+        verify = start(bed, *BIDIR, qps=2, state="fallback")
+        counters = shift.Counters(bed)
+        verify.go()
+        verify.more(2)
+    finally:
+        shift.must(client, "pair", "undrain", bed.nics.default)
+    home(bed, verify)
+    verify.more(2)
+    verify.finish()
+    counters.moved("returns", 2)
+    counters.still("failed", "illegal", "msg_bad")
+
+
 @test("home", "a drain while the backup's cable is out")
 def waiting(bed):
     """Nothing moves while it is out; then all does, without being told again."""

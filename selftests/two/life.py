@@ -5,9 +5,9 @@ from functools import partial
 
 import shift
 from ends import Ends
-from registry import FULL, MAIN, add, test
+from registry import FULL, MAIN, STOCK, add, test
 from testbed import check, wait_for
-from two.failover import beating, dropped, fall_back, patience
+from two.failover import beating, dropped, fall_back, patience, pull
 
 SHORT = 16		# timeout of an ACK: 0.27 s
 LONG = 18		# 1 s
@@ -119,15 +119,21 @@ def changed(bed):
     ends.close()
 
 
-@test("life", "RTS after its path has gone", MAIN)
-def late(bed):
-    """An end that only receives is moved; it sends when the application says so."""
+def cannot_send(bed):
+    """Both ends on the backup, of which the server has not come further than RTR."""
     ends = Ends(bed, "life_edge")
     ends.both("rtr")
     ends.do(ends.client, f"rts {LONG}")
     for node in bed.nodes[:2]:
         shift.protected(node, 1)
     fall_back(bed)
+    return ends
+
+
+@test("life", "RTS after its path has gone", MAIN)
+def late(bed):
+    """An end that only receives is moved; it sends when the application says so."""
+    ends = cannot_send(bed)
     write(ends, 2)
     ends.do(ends.server, "state", "RTR")
     ends.do(ends.server, f"rts {LONG}")
@@ -135,6 +141,32 @@ def late(bed):
     write(ends, 3, "server")
     write(ends, 4)
     ends.close()
+
+
+@test("life", "moved and reset before it could send, and a second life", STOCK)
+def never_sent(bed):
+    """What is outstanding in that life is counted from its own beginning, not from the first's."""
+    ends = cannot_send(bed)
+    write(ends, 1)
+    bed.plug_all()
+    shift.wait_session(bed)
+    ends.both("reset")
+    begin(bed, ends)
+    counters = shift.Counters(bed)
+    bed.drop(bed.nodes[1], 0, direction="out", opcode="RC_WRITE_*")
+    ends.do(ends.server, "post 4")
+    wait_for("a packet lost", lambda: dropped(bed) > 0, 60)
+    seen = len(ends.server.lines)
+    ends.server.send("done 4")
+    # on a slow machine its retries may be over before
+    pull(bed, "local")
+    wait_for("failover on both nodes", lambda: min(counters.delta("switches")) >= 1, 60)
+    check(ends.said(ends.server, seen) == "ok", "not all were executed")
+    ends.do(ends.client, "byte", "1")
+    check(counters.delta("replayed")[1] == 4, f"replayed: {counters.delta('replayed')}")
+    write(ends, 5, "server")
+    ends.close()
+    counters.still("failed", "executed", "illegal", "msg_bad")
 
 
 def answered(bed):

@@ -12,17 +12,26 @@ from fnmatch import fnmatch
 from functools import partial
 
 import shift
-from registry import FULL, STOCK, TESTS, add
+from registry import FULL, MAIN, SHIFT, STOCK, TESTS, add
 from testbed import CONTROL_RAIL, RXE, Nics, check, each, wait_for
 
-from two import (exact, home, moved, progress, schedule,        # noqa: F401 pylint: disable=W0611
-                 second)
+from two import (exact, home, life, moved, perftest,  # noqa: F401 pylint: disable=W0611
+                 policy, programs, progress, schedule, second)
 from two import mlx5_soft
 from two.failover import on_backup, pull, start, survives
 from two.mlx5_soft import ENVS, MODULE, install
 
-LONG, MORE = (FULL, STOCK) if os.environ.get("SHIFT_LONG") else ((), FULL)
-UNPROVEN = FULL if os.environ.get("SHIFT_UNPROVEN") else ()
+
+
+def long_kernels():
+    """SHIFT_LONG=1: the kernel with the full matrix; or names of some, as in 6.12,debug."""
+    names = os.environ.get("SHIFT_LONG")
+    return tuple(name for name in MAIN if name in names.split(",")) or FULL if names else ()
+
+
+LONG = long_kernels()
+MORE = tuple(dict.fromkeys(FULL + LONG))
+UNPROVEN = LONG if os.environ.get("SHIFT_UNPROVEN") else ()
 
 
 def begin(node):
@@ -173,7 +182,7 @@ def register():
     """Those that come in several forms."""
     small = ["--size", 4096, "--depth", 32, "--progress", 64]
     for name, side, options, qps, kernels in (
-            ("WRITE, local cable", "local", [], 1, STOCK),
+            ("WRITE, local cable", "local", [], 1, MAIN),
             ("WRITE, remote cable", "remote", [], 1, MORE),
             ("4 QPs, both directions", "local", ["--bidir"], 4, STOCK),
             ("1 of 8 signaled", "local", ["--signal-every", 8, "--chain", 4], 1, MORE),
@@ -197,7 +206,8 @@ def register():
 
 
 # Of other suites: what is part of each run; the rest of them with SHIFT_LONG=1.
-SUITES = ("exact", "failover", "moved", "home", "progress", "schedule", "second")
+SUITES = ("exact", "failover", "life", "moved", "home", "perftest", "policy", "programs",
+          "progress", "schedule", "second")
 SHORT = ("exact: one in the middle of a WRITE of 64 KiB is lost",
          "exact: the answer to one send is lost",
          "failover: 128 x 64 KiB, all ACKs lost",
@@ -213,8 +223,12 @@ UNSEEN = ("failover: local cable, 1 *", "failover: remote cable, *", "failover: 
           "failover: unsignaled*", "failover: scatter*", "failover: both directions*",
           "failover: completions*")
 # What the device cannot do: to resize a CQ; to come back under an application's hands. What of
-# mlx5 is not protected: SRQs; the kernel's driver posts no atomics.
-LEFT_OUT = ("exact: *--srq", "exact: *fadd*", "exact: *cas*", "moved: one CQ for all, resized",
+# mlx5 is not protected: SRQs; the kernel's driver posts no atomics. What finds its device by
+# an address, as RDMA CM does, finds the one below.
+LEFT_OUT = ("perftest: *srq*", "perftest: ib_atomic*", "programs: rping", "programs: ucmatose",
+            "programs: Open MPI*", "programs: pyverbs*", "*: *--srq",
+            "exact: one fadd is lost", "exact: one cas is lost", "exact: an operator's move *",
+            "moved: one CQ for all, resized",
             "second: the backup device is removed from under a returned QP")
 
 
@@ -227,11 +241,13 @@ def borrow():
     """Tests of other suites that begin with module and pairs."""
     for test in list(TESTS):
         title = f"{test.suite}: {test.name}"
-        if test.suite in SUITES and not among(title, LEFT_OUT) and test.kernels:
-            kernels = FULL if title in SHORT else LONG
-            if among(title, UNSEEN):
-                kernels = UNPROVEN
-            add("mlx5", title, partial(on_mlx5, test.function), kernels)
+        if (test.suite not in SUITES or test.state != SHIFT or not test.kernels
+                or among(title, LEFT_OUT)):
+            continue
+        kernels = MORE if title in SHORT else LONG
+        if among(title, UNSEEN):
+            kernels = UNPROVEN
+        add("mlx5", title, partial(on_mlx5, test.function), kernels)
 
 
 register()

@@ -186,7 +186,7 @@ def atomic_lat(bed):
     """A move waits for answers, so every atomic survives it."""
     with atomics_move(bed):
         run = Run(bed, "ib_atomic_lat", "-n", 12000, much=1 << 15)
-        shift.must(run.client, "pair", "drain", "rxe0")
+        shift.must(run.client, "pair", "drain", bed.nics.default)
         run.all_in("fallback")
         run.pull()
         run.home()

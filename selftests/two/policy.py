@@ -162,7 +162,7 @@ def rmmod_refused(bed):
     for node in bed.nodes:
         check(node.run("rmmod rdma_shift").status != 0,
               f"{node.name}: rmmod was not refused")
-        shift.refused(node, "pair", "del", "rxe0")
+        shift.refused(node, "pair", "del", bed.nics.default)
     pull(bed, "local")
     wait_for("on the backup", lambda: all(
         row["state"] == "fallback" for node in bed.nodes

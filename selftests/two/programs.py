@@ -9,7 +9,7 @@ from functools import partial
 
 import shift
 from registry import STOCK, add, test
-from testbed import PATCHED, check, wait_for
+from testbed import check, wait_for
 from traffic import PERFTEST_PORT, listening
 from two.perftest import flowing
 
@@ -27,10 +27,10 @@ def survives(bed, server_words, client_words, listens, much=1 << 18, data=0, pul
     """
     client, server = bed.nodes[:2]
     counters = shift.Counters(bed)
-    serving = server.start(server_words, env=PATCHED)
+    serving = server.start(server_words, env=bed.nics.env)
     wait_for(f"{server_words[0]} listens", lambda: serving.status is not None
              or listens(server))
-    running = client.start(client_words, env=PATCHED)
+    running = client.start(client_words, env=bed.nics.env)
     sender = bed.nodes[data]
     flowing(sender, 0, much)
     for node in (client, server):
@@ -51,7 +51,7 @@ def pingpong(pull, options, bed):
     """rdma-core's example: SEND and receive in turn, data checked."""
     # Processes that poll leave little to the workqueues that newer rxe lives on.
     few = {"6.1": "1500"}.get(bed.kernel, "800")
-    words = ["ibv_rc_pingpong", "-d", "rxe0", "-g", "1", "-s", "8192", "-n", few,
+    words = ["ibv_rc_pingpong", "-d", bed.nics.default, "-g", "1", "-s", "8192", "-n", few,
              "-c", *options]
     survives(bed, words, [*words, bed.nodes[1].address(2)],
              lambda node: listening(node, PERFTEST_PORT), pull=pull)

@@ -4,9 +4,9 @@
 from functools import partial
 
 import shift
-from registry import FULL, STOCK, add, test
+from registry import FULL, MAIN, STOCK, add, test
 from testbed import CONTROL_RAIL, TOP, check, wait_for
-from traffic import SPOILT_RECEIVE, spoilt_receive
+from traffic import QP_TIMEOUT, SPOILT_RECEIVE, spoilt_receive
 from two.failover import beating, dropped, goes_silent, pull, shape, start, survives
 from two.home import BIDIR, everywhere, home, telling
 
@@ -76,7 +76,7 @@ def no_qp_left(bed):
         wait_for(f"{node.name}: no QP left", lambda node=node: not shift.qps(node), 60)
 
 
-@test("second", "an application killed in every state")
+@test("second", "an application killed in every state", STOCK)
 def killed(bed):
     """Nothing is left of it, the next one runs, the module can be unloaded."""
     client = bed.nodes[0]
@@ -213,7 +213,7 @@ for _name, _reach in (("default", on_default), ("fallback", in_fallback),
     add("second", f"the peer is reset in {_name}", partial(peer_resets, _reach))
 
 
-@test("second", "both ends start a move at the same moment")
+@test("second", "both ends start a move at the same moment", STOCK)
 def both_move(bed):
     """Two asks, one switch for each QP: the higher epoch wins."""
     verify = start(bed, *BIDIR, qps=4)
@@ -260,13 +260,13 @@ def goes_down(bed, rail):
         f"cat /sys/class/infiniband/rxe{rail}/ports/1/state"))
 
 
-def in_handshake(skip, bed):
+def in_handshake(skip, options, bed):
     """A second cut, after so many packets of the switch: both paths are dead for a while.
 
     Each QP goes on, or ends in an error that is right.
     """
     # what is left on its own NIC is retried there, and rxe's fences may wait for ever then
-    verify = start(bed, *BIDIR, "--allow-error", "--fence", 0, qps=4)
+    verify = start(bed, *BIDIR, "--allow-error", "--fence", 0, *options, qps=4)
     shift.wait_session(bed, 2)
     counters = shift.Counters(bed)
     with beating(bed, 0):
@@ -282,9 +282,23 @@ def in_handshake(skip, bed):
     counters.still("illegal", "msg_bad")
 
 
-def in_failback(skip, bed):
+@test("second", "both cables go in the handshake, and stay out")
+def in_handshake_for_good(bed):
+    """Half agreed, and nobody answers any more: each QP ends in its error."""
+    verify = start(bed, *BIDIR, "--fence", 0, qps=QPS, timeout=QP_TIMEOUT)
+    shift.wait_session(bed, 2)
+    counters = shift.Counters(bed)
+    stands_still(1, 2, lambda bed: pull(bed, "local"), bed, verify)
+    goes_down(bed, 1)
+    verify.fails(timeout=150)
+    check(sum(counters.delta("faults")) > 0, "no fault was counted")
+    counters.still("illegal", "msg_bad")
+    no_qp_left(bed)
+
+
+def in_failback(skip, options, bed):
     """A cut on the way home: each QP stays, or comes back to where it was."""
-    verify = start(bed, *BIDIR, qps=4)
+    verify = start(bed, *BIDIR, *options, qps=4)
     in_fallback(bed, verify)
     bed.plug_all()
     shift.wait_session(bed, 2)
@@ -304,21 +318,23 @@ def in_failback(skip, bed):
 
 for _skip, _kernels in ((0, FULL), (2, STOCK), (5, FULL)):
     add("second", f"a cable goes in the handshake, after {_skip} packets, all come back",
-        partial(in_handshake, _skip), _kernels)
+        partial(in_handshake, _skip, ()), _kernels)
     add("second", f"a cable goes in the failback, after {_skip} packets, all come back",
-        partial(in_failback, _skip), _kernels)
+        partial(in_failback, _skip, ()), _kernels)
+for _name, _function in (("handshake", in_handshake), ("failback", in_failback)):
+    add("second", f"a cable goes in the {_name}, after 2 packets, all come back --srq",
+        partial(_function, 2, ("--srq",)))
 
 
-@test("second", "the backup's cable goes in the replay", STOCK)
-def in_replay(bed):
-    """Nothing of what was posted again arrives; the other path is good again by then."""
+def in_replay(options, skip, bed):
+    """What was posted again arrives in part, or not at all; the other path is good by then."""
     client = bed.nodes[0]
-    verify = start(bed, *shape(4096, QPS), "--bidir", qps=QPS, timeout=21)
+    verify = start(bed, *options, "--bidir", qps=QPS, timeout=21)
     counters = shift.Counters(bed)
     verify.go()
     verify.more(1)
     for node in bed.nodes[:2]:
-        bed.drop(node, 1, direction="in", opcode="RC_WRITE_*")
+        bed.drop(node, 1, direction="in", opcode="RC_WRITE_*", skip=skip)
     pull(bed, "local")
     telling(verify, lambda: wait_for("a replay that is lost", lambda: sum(
         counters.delta("replayed")) > 0 and dropped(bed, 1) > 0, 60))
@@ -331,6 +347,12 @@ def in_replay(bed):
     verify.finish()
     counters.moved("returns", QPS)
     counters.still("failed", "illegal", "msg_bad")
+
+
+add("second", "the backup's cable goes in the replay", partial(in_replay, shape(4096, QPS), 0),
+    STOCK)
+add("second", "the backup's cable goes in the replay, after 7 packets of all kinds",
+    partial(in_replay, BIDIR, 7))
 
 
 def own_error(moment, options, bed):
@@ -388,7 +410,7 @@ def small_queue(bed):
     counters.still("failed", "illegal", "msg_bad")
 
 
-@test("second", "memory is deregistered and used again amid a switch")
+@test("second", "memory is deregistered and used again amid a switch", MAIN)
 def deregistered(bed):
     """No replay reaches memory that the application has taken back."""
     client, server = bed.nodes[:2]

@@ -9,7 +9,7 @@ from registry import FULL, MAIN, add
 from testbed import check, wait_for
 from traffic import QP_TIMEOUT
 from two.failover import dropped, fall_back, start, survives
-from two.home import everywhere, home
+from two.home import everywhere, home, plugged, second
 
 ALL = "write,write_imm,send,send_imm,send_inv,read,mw"
 PACE = ["--progress", 50, "--depth", 16, "--guard"]
@@ -53,7 +53,7 @@ def there_and_back(more, bed):
     verify.go()
     verify.more(2)
     for _ in range(2):
-        shift.must(bed.nodes[0], "pair", "drain", "rxe0")
+        shift.must(bed.nodes[0], "pair", "drain", bed.nics.default)
         everywhere(bed, verify, "fallback")
         verify.more(2)
         home(bed, verify)
@@ -80,6 +80,12 @@ def lost_answers(more, bed):
     verify.more(3)
     verify.finish()
     counters.still("failed", "illegal", "msg_bad")
+
+
+def twice(story, bed):
+    """A second fault: the same cable once more, or the backup's, with windows both ways."""
+    allowed(bed)
+    story([*MIXED, "--bidir"], 2, "local", bed)
 
 
 class Edge(Ends):
@@ -226,6 +232,8 @@ def register():
         name = " ".join(("", *more))
         add("windows", f"there and back{name}", partial(there_and_back, more), FULL)
         add("windows", f"send_inv, answers lost{name}", partial(lost_answers, more), FULL)
+    add("windows", "a cable, plugged again, pulled again", partial(twice, plugged), FULL)
+    add("windows", "a cable, then the backup's", partial(twice, second), FULL)
     add("windows", "bound before and after, and home again", windows_move, MAIN)
     for name, (before, after, last) in CLOSED.items():
         add("windows", f"closed: {name}", partial(closed, before, after, last), FULL)
