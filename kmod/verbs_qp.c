@@ -244,12 +244,13 @@ static noinline void qp_note_rtr(struct shift_qp *sqp, const struct ib_qp_attr *
 	}
 }
 
-/* Keep what the application has set: a route needs it, and so does a re-arm. */
+/* What RTR to RTS has to give, all of it */
+#define RTS_MASK (IB_QP_SQ_PSN | IB_QP_TIMEOUT | IB_QP_RETRY_CNT | IB_QP_RNR_RETRY | \
+		  IB_QP_MAX_QP_RD_ATOMIC)
+
 static __always_inline
-void qp_note_modify(struct shift_qp *sqp, const struct ib_qp_attr *attr, int mask)
+void qp_note_rts(struct shift_qp *sqp, const struct ib_qp_attr *attr, int mask)
 {
-	if (mask & RTR_MASK)
-		qp_note_rtr(sqp, attr, mask);
 	if (mask & IB_QP_SQ_PSN)
 		sqp->sq_psn = attr->sq_psn & SHIFT_PSN_MASK;
 	if (mask & IB_QP_TIMEOUT)
@@ -260,6 +261,19 @@ void qp_note_modify(struct shift_qp *sqp, const struct ib_qp_attr *attr, int mas
 		sqp->app.rnr_retry = attr->rnr_retry;
 	if (mask & IB_QP_MAX_QP_RD_ATOMIC)
 		sqp->app.max_rd_atomic = attr->max_rd_atomic;
+}
+
+/* Keep what the application has set: a route needs it, and so does a re-arm. */
+static __always_inline
+void qp_note_modify(struct shift_qp *sqp, const struct ib_qp_attr *attr, int mask)
+{
+	if (mask & RTR_MASK)
+		qp_note_rtr(sqp, attr, mask);
+	/* a constant mask: nothing is asked one by one */
+	if ((mask & RTS_MASK) == RTS_MASK)
+		qp_note_rts(sqp, attr, RTS_MASK);
+	else if (mask & RTS_MASK)
+		qp_note_rts(sqp, attr, mask);
 	if (mask & IB_QP_STATE)
 		sqp->app_state = attr->qp_state;
 }
