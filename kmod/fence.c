@@ -136,7 +136,7 @@ int shift_fence(struct shift_qp *sqp, bool *errored)
 		spin_lock_bh(&sqp->ledger_lock);
 		shift_recv_rewind(sqp);
 		spin_unlock_bh(&sqp->ledger_lock);
-		return err ? -EIO : 0;
+		return err;
 	}
 	if (!sqp->registered || hold_rings(sqp))
 		return -EAGAIN;

@@ -22,6 +22,7 @@
 #include "standby.h"
 
 #define ANSWER_US		10000	/* for the NAK of a bad receive; scaled */
+#define FLUSH_US		20000	/* for what a stopped QP was given; scaled */
 #define RETIRED_MAX		4	/* of one QP's */
 
 /* The QP that the peer's is to be connected to on @path; 0: there is none. */
@@ -271,51 +272,66 @@ static void standby_disarm(struct shift_standby *b)
 	spin_unlock_bh(&b->sqp->ledger_lock);
 }
 
-/*
- * Not one packet more.  By way of ERR, in which nothing is received any more: rxe of 6.1
- * does not survive a RESET while it receives (the RESET and the responder each drop a
- * packet's reference to the QP).  Receiving runs under RCU.
- */
-static int standby_halt(struct shift_standby *b)
+static int standby_to(struct shift_standby *b, enum ib_qp_state state)
 {
-	struct ib_qp_attr attr = { .qp_state = IB_QPS_ERR };
+	struct ib_qp_attr attr = { .qp_state = state };
 
-	if (!ib_modify_qp(b->qp, &attr, IB_QP_STATE))
-		synchronize_rcu_expedited();
-	attr.qp_state = IB_QPS_RESET;
 	return ib_modify_qp(b->qp, &attr, IB_QP_STATE);
 }
 
-/*
- * It has met a bad receive: rxe shows that first and tells the peer next, unless the QP is in
- * error by then.  It goes there by itself when the peer was told.
- */
-static void let_it_answer(const struct shift_standby *b, struct ib_qp_attr *attr)
+/* Nothing is received any more.  Receiving runs under RCU. */
+static int standby_break(struct shift_standby *b)
 {
-	struct ib_qp_init_attr init = {};
-	u64 end = shift_fence_deadline(ANSWER_US);
+	int err = standby_to(b, IB_QPS_ERR);
 
-	while (!ib_query_qp(b->qp, attr, IB_QP_STATE, &init) &&
-	       attr->qp_state != IB_QPS_ERR && ktime_get_ns() < end)
+	if (!err)
+		synchronize_rcu_expedited();
+	return err;
+}
+
+/*
+ * Not one packet more.  By way of ERR: rxe of 6.1 does not survive a RESET while it
+ * receives (the RESET and the responder each drop a packet's reference to the QP).
+ */
+static int standby_halt(struct shift_standby *b)
+{
+	standby_break(b);
+	return standby_to(b, IB_QPS_RESET);
+}
+
+static bool standby_empty(struct shift_standby *b)
+{
+	bool empty;
+
+	spin_lock_bh(&b->sqp->ledger_lock);
+	empty = !b->inflight && !b->receives;
+	spin_unlock_bh(&b->sqp->ledger_lock);
+	return empty;
+}
+
+/*
+ * All that it was given has come back, flushed at the least.  What a send did the peer knows;
+ * what it has received is known here only.
+ */
+static void wait_flushed(struct shift_standby *b)
+{
+	u64 end = shift_fence_deadline(FLUSH_US);
+
+	while (!standby_empty(b) && ktime_get_ns() < end)
 		usleep_range(50, 100);
 }
 
-/* What was not taken in by a fence is lost; sqp->lock. */
-void shift_standby_stop(struct shift_qp *sqp)
+/* State and expected PSN, into b->attr. */
+static int standby_ask(struct shift_standby *b)
 {
-	struct shift_standby *b = sqp->active;
+	struct ib_qp_init_attr init = {};
 
-	if (!b)
-		return;
-	standby_hush(b);
-	/* once more, if a fence could not: in RESET this changes nothing */
-	standby_halt(b);
-	standby_disarm(b);
+	return ib_query_qp(b->qp, &b->attr, IB_QP_STATE | IB_QP_RQ_PSN, &init);
 }
 
 /*
- * What the CQ holds was executed before the RESET, and the peer counts on it: its
- * handler is taken off the CQ, the rest handled here.
+ * What the CQ holds was executed, and the peer counts on it: its handler is taken off the
+ * CQ, the rest handled here.
  */
 static void drain_cq(struct ib_cq *cq)
 {
@@ -333,36 +349,80 @@ static void drain_cq(struct ib_cq *cq)
 		irq_poll_sched(&cq->iop);
 }
 
+/*
+ * A NIC need not know in RESET what it has received, and its driver drops the completions
+ * that were not polled by then: it is asked in ERR, when nothing of its work is left.
+ */
+static int nic_halt(struct shift_standby *b)
+{
+	int err, asked = standby_break(b);
+
+	if (!asked)
+		wait_flushed(b);
+	drain_cq(b->cq);
+	if (!asked)
+		asked = standby_ask(b);
+	err = standby_to(b, IB_QPS_RESET);
+	/* those of an SRQ are not counted: no NIC's QP is on one yet */
+	if (!err && (READ_ONCE(b->receives) || b->pool))
+		return -ENODATA;
+	return err || asked ? -EIO : 0;
+}
+
+/* rxe tells what it has received in RESET, too, and not before that is it the last word. */
+static int rxe_halt(struct shift_standby *b)
+{
+	return standby_halt(b) || standby_ask(b) ? -EIO : 0;
+}
+
+/*
+ * It has met a bad receive: rxe shows that first and tells the peer next, unless the QP is in
+ * error by then.  It goes there by itself when the peer was told.
+ */
+static void let_it_answer(struct shift_standby *b)
+{
+	u64 end = shift_fence_deadline(ANSWER_US);
+
+	while (!standby_ask(b) && b->attr.qp_state != IB_QPS_ERR && ktime_get_ns() < end)
+		usleep_range(50, 100);
+}
+
+/* What was not taken in by a fence is lost; sqp->lock. */
+void shift_standby_stop(struct shift_qp *sqp)
+{
+	struct shift_standby *b = sqp->active;
+
+	if (!b)
+		return;
+	standby_hush(b);
+	/* once more, if a fence could not: in RESET this changes nothing */
+	standby_halt(b);
+	standby_disarm(b);
+}
+
 /**
  * shift_standby_fence - stop the active QP and take in what it has done
  * @sqp: the QP, locked.
  *
  * Context: process context; sleeps.
- * Return: 0, also if it was stopped already; a negative errno of the device.
+ * Return: 0, also if it was stopped already; -EIO: it cannot be asked; -ENODATA: nor is it
+ * known here which of its receives were executed.
  */
 int shift_standby_fence(struct shift_qp *sqp)
 {
 	struct shift_standby *b = sqp->active;
-	struct ib_qp_init_attr init = {};
-	struct ib_qp_attr *attr;
 	int err;
 
 	if (!b || !b->armed)
 		return 0;
-	attr = kzalloc(sizeof(*attr), GFP_NOIO);
 	standby_hush(b);
-	if (attr && READ_ONCE(b->recv_failed))
-		let_it_answer(b, attr);
-	err = standby_halt(b);
+	if (READ_ONCE(b->recv_failed))
+		let_it_answer(b);
+	err = b->qp->device->ops.driver_id == RDMA_DRIVER_RXE ? rxe_halt(b) : nic_halt(b);
 	/* also of a device that does not answer: this is memory */
 	drain_cq(b->cq);
-	if (!attr)
-		err = -ENOMEM;
 	if (!err)
-		err = ib_query_qp(b->qp, attr, IB_QP_RQ_PSN, &init);
-	if (!err)
-		shift_fence_heard(sqp, b->path, attr->rq_psn & SHIFT_PSN_MASK);
-	kfree(attr);
+		shift_fence_heard(sqp, b->path, b->attr.rq_psn & SHIFT_PSN_MASK);
 	standby_disarm(b);
 	return err;
 }

@@ -20,6 +20,7 @@
  * @depth: send WRs that may be outstanding.
  * @recv_depth: receive WRs that may be.
  * @inflight: WRs that are; ledger_lock.
+ * @receives: posted to it, and no completion of any kind yet; ledger_lock.  Not those of @pool.
  * @next_done: ledger sequence of the next completion; ledger_lock.
  * @armed: its completions count; ledger_lock.
  * @live: receives may be posted; ledger_lock.
@@ -34,6 +35,7 @@
  * @regions: in place of memory windows: standby_region.c.
  * @reg_qp: what registers them; sqp->lock.
  * @reg_cq: its CQ.
+ * @attr: scratch of the fence; sqp->lock.
  * @wr: scratch for posting; ledger_lock.
  * @sge: the same.
  */
@@ -46,7 +48,7 @@ struct shift_standby {
 	struct shift_srq_pool *pool;
 	struct ib_cqe cqe, recv_cqe;
 	u32 depth, recv_depth;
-	u32 inflight;
+	u32 inflight, receives;
 	u64 next_done;
 	bool armed, live, sends, open, held, recv_failed;
 	u32 error;
@@ -55,6 +57,7 @@ struct shift_standby {
 	struct list_head regions;
 	struct ib_qp *reg_qp;
 	struct ib_cq *reg_cq;
+	struct ib_qp_attr attr;
 	struct shift_wr wr;
 	struct ib_sge sge[SHIFT_WR_MAX_SGE];
 };

@@ -97,12 +97,12 @@ void shift_standby_done(struct ib_cq *cq, struct ib_wc *wc)
 	u64 seq;
 
 	spin_lock_bh(&sqp->ledger_lock);
+	if (b->inflight)
+		b->inflight--;
 	if (shift_standby_flushed(b, wc)) {
 		spin_unlock_bh(&sqp->ledger_lock);
 		return;
 	}
-	if (b->inflight)
-		b->inflight--;
 	seq = shift_ledger_next_sent(&sqp->ledger, b->next_done);
 	/* a failed receive does not undo what the peer has answered */
 	if (wc->status == IB_WC_SUCCESS) {
@@ -137,6 +137,8 @@ void shift_standby_recv_done(struct ib_cq *cq, struct ib_wc *wc)
 	bool failed = wc->status != IB_WC_SUCCESS;
 
 	spin_lock_bh(&sqp->ledger_lock);
+	if (b->receives)
+		b->receives--;
 	if (shift_standby_flushed(b, wc)) {
 		spin_unlock_bh(&sqp->ledger_lock);
 		return;
@@ -384,6 +386,8 @@ int shift_standby_post_recv(struct shift_qp *sqp, u64 seq)
 	wr.wr_cqe = &b->recv_cqe;
 	wr.sg_list = b->sge;
 	err = ib_post_recv(b->qp, &wr, &bad);
+	if (!err)
+		b->receives++;	/* its completion waits for ledger_lock */
 	return err == -ENOMEM ? -EAGAIN : err;
 }
 
