@@ -95,6 +95,7 @@ int mls_destroy_cq(struct ib_cq *ibcq, struct ib_udata *udata)
 
 	if (cq->kernel) {
 		ib_destroy_cq(cq->lower);
+		mls_kernel_destroy_cq(cq);
 		return 0;
 	}
 	mutex_lock(&dev->lock);
@@ -104,6 +105,54 @@ int mls_destroy_cq(struct ib_cq *ibcq, struct ib_udata *udata)
 	mls_pin_release(&cq->db);
 	mls_pin_release(&cq->buf);
 	return 0;
+}
+
+/**
+ * mls_resize_cq() - go on in another ring of the user's
+ * @ibcq: the queue
+ * @cqe: entries that it has to have room for
+ * @udata: where that ring is
+ *
+ * Room in the rxe queue goes by the QPs (qp_reserve()), and stays as it is.
+ *
+ * Return: 0 or -errno; then all is as before.
+ */
+int mls_resize_cq(struct ib_cq *ibcq, int cqe, struct ib_udata *udata)
+{
+	struct mls_dev *dev = to_mls_dev(ibcq->device);
+	struct mls_cq *cq = to_mls_cq(ibcq);
+	struct mlx5_ib_resize_cq cmd = {};
+	struct mls_pin buf = {};
+	u32 ncqe;
+	int err;
+
+	if (!udata)
+		return -EOPNOTSUPP;
+	if (cqe < 1 || cqe >= MLS_MAX_CQE)
+		return -EINVAL;
+	ncqe = roundup_pow_of_two(cqe + 1);
+	/* as mlx5's driver does: libmlx5 does not ask then, and awaits no entry */
+	if (ncqe == cq->ncqe)
+		return 0;
+	err = ib_copy_from_udata(&cmd, udata, min(sizeof(cmd), udata->inlen));
+	if (err)
+		return err;
+	if (cmd.cqe_size != cq->cqe_size || cmd.reserved0 || cmd.reserved1)
+		return -EINVAL;
+	err = mls_pin_init(&buf, ibcq->device, cmd.buf_addr, (size_t)ncqe * cq->cqe_size,
+			   IB_ACCESS_LOCAL_WRITE);
+	if (err)
+		return err;
+	mutex_lock(&dev->lock);
+	err = mls_cqe_resize(cq, ncqe);
+	if (!err) {
+		swap(cq->buf, buf);
+		cq->ncqe = ncqe;
+		ibcq->cqe = ncqe - 1;
+	}
+	mutex_unlock(&dev->lock);
+	mls_pin_release(&buf);
+	return err;
 }
 
 static void cq_handle(const struct ib_wc *wc)

@@ -62,12 +62,16 @@ static struct mls_dev *cq_dev(struct mls_cq *cq)
 	return to_mls_dev(cq->ibcq.device);
 }
 
+static u32 cq_unpolled(struct mls_cq *cq)
+{
+	return (cq->pi - mls_pin_word(&cq->db, CQ_SET_CI)) & CQ_MASK;
+}
+
 static bool cq_full(struct mls_cq *cq)
 {
-	u32 ci = mls_pin_word(&cq->db, CQ_SET_CI);
 	struct ib_event event;
 
-	if (((cq->pi - ci) & CQ_MASK) < cq->ncqe)
+	if (cq_unpolled(cq) < cq->ncqe)
 		return false;
 	if (!cq->overrun && cq->ibcq.event_handler) {
 		event.device = cq->ibcq.device;
@@ -80,7 +84,7 @@ static bool cq_full(struct mls_cq *cq)
 }
 
 /* Entries of 128 bytes carry these 64 in their second half. */
-static void cq_write(struct mls_cq *cq, struct mlx5_cqe64 *cqe, u8 opcode, bool solicited)
+static bool cq_write(struct mls_cq *cq, struct mlx5_cqe64 *cqe, u8 opcode, bool solicited)
 {
 	size_t at = (size_t)(cq->pi & (cq->ncqe - 1)) * cq->cqe_size + cq->cqe_size - 64;
 	u8 owner = !!(cq->pi & cq->ncqe);
@@ -89,13 +93,14 @@ static void cq_write(struct mls_cq *cq, struct mlx5_cqe64 *cqe, u8 opcode, bool 
 	BUILD_BUG_ON(offsetof(struct mlx5_cqe64, op_own) != CQE_OP_OWN);
 	BUILD_BUG_ON(offsetof(struct mlx5_err_cqe, op_own) != CQE_OP_OWN);
 	if (cq->overrun || cq_full(cq))
-		return;
+		return false;
 	mls_pin_write(&cq->buf, at, cqe, CQE_OP_OWN);
 	mls_pin_publish(&cq->buf, at + CQE_OP_OWN, opcode << 4 | owner);
 	cq->pi++;
 	if (solicited)
 		cq->solicited_pi = cq->pi;
 	cq_dev(cq)->stats.cqes++;
+	return true;
 }
 
 /* How an entry names its queue differs with the version of the context. */
@@ -183,6 +188,26 @@ void mls_cqe_flush(struct mls_qp *qp, enum mls_kind kind, u16 index, u8 opcode)
 
 	cqe_error(to_mls_cq(cq), qp, kind != MLS_SEND, opcode, index,
 		  MLX5_CQE_SYNDROME_WR_FLUSH_ERR);
+}
+
+/**
+ * mls_cqe_resize() - write the last entry of a ring
+ * @cq: the queue; the device's lock is held
+ * @ncqe: entries of the ring that follows
+ *
+ * The library takes along what it has not polled, each to the index after its own, as
+ * this one has an index, too.  The next is for the new ring.
+ *
+ * Return: 0; -EINVAL after an overrun, or if one ring or the other has no room for it.
+ */
+int mls_cqe_resize(struct mls_cq *cq, u32 ncqe)
+{
+	struct mlx5_cqe64 cqe = {};
+
+	lockdep_assert_held(&cq_dev(cq)->lock);
+	if (cq->overrun || cq_unpolled(cq) >= min(ncqe, cq->ncqe))
+		return -EINVAL;
+	return cq_write(cq, &cqe, MLX5_CQE_RESIZE_CQ, false) ? 0 : -EINVAL;
 }
 
 /*

@@ -122,6 +122,7 @@ static const struct ib_device_ops mls_ops = {
 	.query_srq = mls_query_srq,
 	.reg_user_mr = mls_reg_user_mr,
 	.req_notify_cq = mls_req_notify_cq,
+	.resize_cq = mls_resize_cq,
 	INIT_RDMA_OBJ_SIZE(ib_cq, mls_cq, ibcq),
 	INIT_RDMA_OBJ_SIZE(ib_pd, mls_pd, ibpd),
 	INIT_RDMA_OBJ_SIZE(ib_qp, mls_qp, ibqp),

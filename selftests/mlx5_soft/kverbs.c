@@ -14,6 +14,12 @@ static void cq_lower_event(struct ib_cq *lower, void *context)
 		cq->ibcq.comp_handler(&cq->ibcq, cq->ibcq.cq_context);
 }
 
+/* Polled before another QP's RESET, which has taken its own away. */
+struct stashed {
+	struct list_head entry;
+	struct ib_wc wc;
+};
+
 int mls_kernel_create_cq(struct mls_cq *cq, const struct ib_cq_init_attr *attr)
 {
 	struct mls_dev *dev = to_mls_dev(cq->ibcq.device);
@@ -24,7 +30,66 @@ int mls_kernel_create_cq(struct mls_cq *cq, const struct ib_cq_init_attr *attr)
 		return PTR_ERR(cq->lower);
 	cq->kernel = true;
 	cq->ibcq.cqe = cq->lower->cqe;
+	spin_lock_init(&cq->stash_lock);
+	INIT_LIST_HEAD(&cq->stash);
 	return 0;
+}
+
+/* @cq->stash_lock */
+static bool cq_unstash(struct mls_cq *cq, struct ib_wc *wc)
+{
+	struct stashed *first = list_first_entry_or_null(&cq->stash, struct stashed, entry);
+
+	if (!first)
+		return false;
+	*wc = first->wc;
+	list_del(&first->entry);
+	kfree(first);
+	return true;
+}
+
+static int cq_poll(struct mls_cq *cq, int num, struct ib_wc *wc)
+{
+	int n = 0;
+
+	while (n < num && cq_unstash(cq, &wc[n]))
+		n++;
+	return n == num ? n : n + max(ib_poll_cq(cq->lower, num - n, wc + n), 0);
+}
+
+/**
+ * mls_kernel_cq_clean() - forget what a QP that was reset has completed
+ * @cq: a CQ of the kernel's
+ * @lower: the QP below
+ *
+ * mlx5's driver does that (mlx5_ib_cq_clean()): who did not poll before has lost it.
+ */
+void mls_kernel_cq_clean(struct mls_cq *cq, struct ib_qp *lower)
+{
+	struct stashed *stashed;
+	LIST_HEAD(kept);
+	struct ib_wc wc;
+
+	spin_lock_bh(&cq->stash_lock);
+	while (cq_poll(cq, 1, &wc)) {
+		if (wc.qp == lower)
+			continue;
+		stashed = kmalloc(sizeof(*stashed), GFP_ATOMIC);
+		if (!stashed)
+			continue;
+		stashed->wc = wc;
+		list_add_tail(&stashed->entry, &kept);
+	}
+	list_splice(&kept, &cq->stash);
+	spin_unlock_bh(&cq->stash_lock);
+}
+
+void mls_kernel_destroy_cq(struct mls_cq *cq)
+{
+	struct ib_wc wc;
+
+	while (cq_unstash(cq, &wc))
+		;
 }
 
 int mls_poll_cq(struct ib_cq *ibcq, int num, struct ib_wc *wc)
@@ -34,7 +99,9 @@ int mls_poll_cq(struct ib_cq *ibcq, int num, struct ib_wc *wc)
 
 	if (!cq->kernel)
 		return -EINVAL;
-	n = ib_poll_cq(cq->lower, num, wc);
+	spin_lock_bh(&cq->stash_lock);
+	n = cq_poll(cq, num, wc);
+	spin_unlock_bh(&cq->stash_lock);
 	/* rxe's, and it may be gone already */
 	for (i = 0; i < n; i++)
 		wc[i].qp = NULL;
@@ -45,8 +112,16 @@ int mls_poll_cq(struct ib_cq *ibcq, int num, struct ib_wc *wc)
 int mls_req_notify_cq(struct ib_cq *ibcq, enum ib_cq_notify_flags flags)
 {
 	struct mls_cq *cq = to_mls_cq(ibcq);
+	bool missed;
+	int err;
 
-	return cq->kernel ? ib_req_notify_cq(cq->lower, flags) : 0;
+	if (!cq->kernel)
+		return 0;
+	err = ib_req_notify_cq(cq->lower, flags);
+	spin_lock_bh(&cq->stash_lock);
+	missed = flags & IB_CQ_REPORT_MISSED_EVENTS && !list_empty(&cq->stash);
+	spin_unlock_bh(&cq->stash_lock);
+	return err ?: missed;
 }
 
 static void qp_lower_event(struct ib_event *event, void *context)

@@ -78,7 +78,9 @@ struct mls_cq {
 	u32 reserved;		/* lower completions that there can be */
 	int fired;		/* arm sequence number that has had its event */
 	bool overrun;
-	bool kernel;		/* kverbs.c: only @lower is in use */
+	bool kernel;		/* kverbs.c: only @lower and these are in use */
+	spinlock_t stash_lock;
+	struct list_head stash;
 };
 
 /* What a send in rxe's hands will be a completion of. */
@@ -257,12 +259,14 @@ u32 mls_lower_key(struct mls_dev *dev, struct ib_pd *ibpd, u32 key);
 int mls_create_cq(struct ib_cq *ibcq, const struct ib_cq_init_attr *attr,
 		  struct ib_udata *udata);
 int mls_destroy_cq(struct ib_cq *ibcq, struct ib_udata *udata);
+int mls_resize_cq(struct ib_cq *ibcq, int cqe, struct ib_udata *udata);
 bool mls_cq_drain(struct mls_cq *cq);
 
 /* cqe.c */
 void mls_cqe_send(struct mls_qp *qp, const struct mls_flight *flight, u8 syndrome);
 void mls_cqe_recv(struct mls_qp *qp, u16 index, const struct ib_wc *wc);
 void mls_cqe_flush(struct mls_qp *qp, enum mls_kind kind, u16 index, u8 opcode);
+int mls_cqe_resize(struct mls_cq *cq, u32 ncqe);
 void mls_cq_notify(struct mls_cq *cq);
 u8 mls_syndrome(enum ib_wc_status status);
 
@@ -278,6 +282,8 @@ void mls_qp_event(struct mls_qp *qp, enum ib_event_type type);
 
 /* kverbs.c */
 int mls_kernel_create_cq(struct mls_cq *cq, const struct ib_cq_init_attr *attr);
+void mls_kernel_destroy_cq(struct mls_cq *cq);
+void mls_kernel_cq_clean(struct mls_cq *cq, struct ib_qp *lower);
 int mls_kernel_create_qp(struct mls_qp *qp, struct ib_qp_init_attr *attr);
 int mls_poll_cq(struct ib_cq *ibcq, int num, struct ib_wc *wc);
 int mls_req_notify_cq(struct ib_cq *ibcq, enum ib_cq_notify_flags flags);

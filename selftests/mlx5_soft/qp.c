@@ -220,6 +220,13 @@ static void qp_reset(struct mls_qp *qp)
 	qp->stopped = false;
 }
 
+/* What the kernel did not poll before the RESET it does not see any more. */
+static void qp_forget(struct mls_qp *qp)
+{
+	mls_kernel_cq_clean(to_mls_cq(qp->ibqp.send_cq), qp->lower);
+	mls_kernel_cq_clean(to_mls_cq(qp->ibqp.recv_cq), qp->lower);
+}
+
 /* Our table of GIDs need not have the order of rxe's. */
 static int qp_translate_gid(struct mls_qp *qp, struct rdma_ah_attr *ah)
 {
@@ -262,7 +269,9 @@ int mls_modify_qp(struct ib_qp *ibqp, struct ib_qp_attr *attr, int mask, struct 
 		if (attr->qp_state == IB_QPS_ERR && !qp->kernel)
 			qp_in_error(qp);
 		qp->state = attr->qp_state;
-		if (qp->state == IB_QPS_RESET && !qp->kernel)
+		if (qp->state == IB_QPS_RESET && qp->kernel)
+			qp_forget(qp);
+		else if (qp->state == IB_QPS_RESET)
 			qp_reset(qp);
 	}
 	mutex_unlock(&dev->lock);
@@ -279,6 +288,11 @@ int mls_query_qp(struct ib_qp *ibqp, struct ib_qp_attr *attr, int mask,
 
 	mutex_lock(&qp_dev(qp)->lock);
 	err = ib_query_qp(qp->lower, attr, mask, &lower);
+	if (qp->state == IB_QPS_RESET) {
+		/* rxe knows in RESET what was before; a NIC need not */
+		attr->rq_psn = 0;
+		attr->sq_psn = 0;
+	}
 	mutex_unlock(&qp_dev(qp)->lock);
 	if (err)
 		return err;
