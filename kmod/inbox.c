@@ -179,6 +179,7 @@ void shift_switch_state(struct shift_qp *sqp, enum shift_state state)
 	spin_lock_bh(&sqp->inbox_lock);
 	WRITE_ONCE(sqp->state, state);
 	spin_unlock_bh(&sqp->inbox_lock);
+	sqp->waits = 0;
 	for (i = 0; i < ARRAY_SIZE(sqp->link) && was != is; i++)
 		if (sqp->link[i])
 			shift_link_guard(sqp->link[i], is);

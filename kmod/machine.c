@@ -63,7 +63,7 @@ static bool refuses(struct shift_qp *sqp, const struct shift_msg *m)
 {
 	if (!shift_move_settles(m->req.cause))
 		return !sqp->path && immovable(sqp);
-	if (!sqp->path && shift_provider_movable(sqp))
+	if (shift_move_stays(sqp))
 		return true;
 	if (m->req.cause != SHIFT_CAUSE_OPERATOR || !shift_switch_healthy(sqp) ||
 	    !shift_switch_joins(sqp, m) || shift_move_settle(sqp))

@@ -71,6 +71,33 @@ bool shift_move_holds(struct shift_qp *sqp)
 	return sqp->path ? shift_standby_is_held(sqp) : test_bit(SHIFT_QP_GATED, &sqp->flags);
 }
 
+static bool settle(struct shift_qp *sqp)
+{
+	unsigned int n;
+	u64 end;
+
+	if (sqp->path)
+		shift_standby_hold(sqp, true);
+	else if (!test_bit(SHIFT_QP_GATED, &sqp->flags))
+		sqp->provider->hold(sqp);
+	for (n = 0; n < SETTLE_TIMES; n++) {
+		end = ktime_get_ns() + (u64)SETTLE_US * NSEC_PER_USEC *
+		      max(READ_ONCE(shift_deadline_scale), 1u);
+		if (sqp->path ? settle_standby(sqp, end) : settle_default(sqp, end))
+			return true;
+		if (!once(sqp))
+			return true;
+	}
+	return false;
+}
+
+/* Its own work, or the peer's, is what a move waits for: the paper's names. */
+static void show_waits(struct shift_qp *sqp, enum shift_qp_state waits)
+{
+	sqp->waits = waits;
+	shift_notify_qp(sqp, SHIFT_QP_EV_STATE, ktime_get_real_ns());
+}
+
 /**
  * shift_move_settle - post nothing new and let what is under way finish
  * @sqp: the QP, locked, on a path that works.
@@ -86,24 +113,30 @@ bool shift_move_holds(struct shift_qp *sqp)
  */
 bool shift_move_settle(struct shift_qp *sqp)
 {
-	unsigned int n;
-	u64 end;
+	bool over;
 
-	if (sqp->path)
-		shift_standby_hold(sqp, true);
-	else if (!sqp->registered || test_bit(SHIFT_QP_FENCED, &sqp->flags))
+	if (!sqp->path && (!sqp->registered || test_bit(SHIFT_QP_FENCED, &sqp->flags)))
 		return true;
-	else if (!test_bit(SHIFT_QP_GATED, &sqp->flags))
-		sqp->provider->hold(sqp);
-	for (n = 0; n < SETTLE_TIMES; n++) {
-		end = ktime_get_ns() + (u64)SETTLE_US * NSEC_PER_USEC *
-		      max(READ_ONCE(shift_deadline_scale), 1u);
-		if (sqp->path ? settle_standby(sqp, end) : settle_default(sqp, end))
-			return true;
-		if (!once(sqp))
-			return true;
-	}
-	return false;
+	show_waits(sqp, SHIFT_QP_WAIT_SIGNALED);
+	over = settle(sqp);
+	if (over && sqp->state == SHIFT_ST_ASKED)
+		show_waits(sqp, SHIFT_QP_WAIT_SINKED);
+	else
+		sqp->waits = 0;
+	return over;
+}
+
+/**
+ * shift_move_stays - would a move make errors of what the application does?
+ * @sqp: the QP, locked.
+ *
+ * Who only wants to move leaves such a one where it is.
+ */
+bool shift_move_stays(struct shift_qp *sqp)
+{
+	if (sqp->path)
+		return false;
+	return shift_provider_movable(sqp) || (sqp->provider->keeps && sqp->provider->keeps(sqp));
 }
 
 static bool backup_wanted(const struct shift_qp *sqp)
@@ -168,7 +201,7 @@ void shift_move_run(struct shift_qp *sqp)
 		sqp->move_until = 0;
 		return;
 	}
-	if (works && (sqp->path || !shift_provider_movable(sqp))) {
+	if (works && !shift_move_stays(sqp)) {
 		sqp->cause = SHIFT_CAUSE_OPERATOR;
 		shift_switch_event(sqp, SHIFT_EV_FAULT, NULL);
 		if (sqp->state == SHIFT_ST_RUN)
@@ -193,9 +226,33 @@ void shift_move_again(struct shift_qp *sqp)
 		shift_move_run(sqp);
 }
 
+/**
+ * shift_move_atomic - an atomic is next, and the backup is not atomic towards home
+ * @sqp: the QP, locked, in RUN.
+ *
+ * Who was moved while its own NIC works must not get an error for that: it goes back.
+ * Called again while it has not.
+ *
+ * Return: true if it is on its way; false: the atomic is an error.
+ */
+bool shift_move_atomic(struct shift_qp *sqp)
+{
+	if (sqp->path != SHIFT_PATH_BACKUP)
+		return false;
+	if (!sqp->atomic_until)
+		sqp->atomic_until = from_now(MOVE_MS);
+	if (!sqp->move_until || backup_wanted(sqp))
+		shift_move_want(sqp, SHIFT_PATH_DEFAULT, true);
+	if (ktime_get_ns() < sqp->atomic_until && target_works(sqp))
+		return true;
+	sqp->move_until = 0;
+	return false;
+}
+
 /* A switch is over, for whatever reason it was; sqp->lock. */
 void shift_move_done(struct shift_qp *sqp)
 {
+	sqp->atomic_until = 0;
 	if (!sqp->move_until)
 		return;
 	if (wanted(sqp, sqp->path))

@@ -69,6 +69,7 @@ struct shift_qp_pins {
  * @hold: keep the provider off its rings, if that is possible: false if it is not off.
  * @still: has all that was posted been completed?
  * @once: is an atomic among what was not?  NULL: then it is not movable.
+ * @keeps: has it posted what only its own device's user may post?  NULL: nothing is.
  * @doorbell: it goes on there: ring what was kept back.
  *
  * @fence: stop it for good, and fill ledger and receives with what has no completion.
@@ -104,6 +105,7 @@ struct shift_provider {
 	bool (*hold)(struct shift_qp *sqp);
 	bool (*still)(struct shift_qp *sqp);
 	bool (*once)(struct shift_qp *sqp);
+	bool (*keeps)(struct shift_qp *sqp);
 	void (*doorbell)(struct shift_qp *sqp);
 
 	int (*fence)(struct shift_qp *sqp, bool *errored);

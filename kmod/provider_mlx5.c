@@ -137,6 +137,23 @@ static u32 blocks_of(const struct shift_qp *sqp, u16 index)
 					 SHIFT_MLX5_BLOCK), 1, SHIFT_MLX5_MAX_BLOCKS);
 }
 
+/* Atomics in the last lap of the ring: mlx5's driver posts none for the kernel. */
+static bool mlx5_keeps(struct shift_qp *sqp)
+{
+	struct shift_mlx5_ctrl ctrl;
+	u32 i, op;
+
+	for (i = 0; i < sqp->sq.slots; i++) {
+		copy_block(sqp, i);
+		memcpy(&ctrl, sqp->ledger.raw + (size_t)i * SHIFT_MLX5_BLOCK, sizeof(ctrl));
+		op = be32_to_cpu(ctrl.opmod_index_opcode) & 0xff;
+		if (be32_to_cpu(ctrl.qpn_chunks) >> 8 == sqp->qpn &&
+		    (op == SHIFT_MLX5_OP_ATOMIC_CS || op == SHIFT_MLX5_OP_ATOMIC_FA))
+			return true;
+	}
+	return false;
+}
+
 /*
  * Behind a WQE that is malformed nothing can be found: it stands for all that was posted
  * until then.
@@ -221,6 +238,7 @@ const struct shift_provider shift_provider_mlx5 = {
 	.first_error = mlx5_first_error,
 	.hold = mlx5_hold,
 	.still = shift_mlx5_still,
+	.keeps = mlx5_keeps,
 	.doorbell = mlx5_doorbell,
 	.fence = shift_mlx5_fence,
 	.away_flags = mlx5_away_flags,

@@ -349,6 +349,10 @@ void shift_replay_pump(struct shift_qp *sqp)
 		sqp->stop_status = IB_WC_REM_ACCESS_ERR;
 		break;
 	case -EPERM:
+		if (shift_move_atomic(sqp)) {
+			shift_switch_arm(sqp, RETRY_MS);
+			return;
+		}
 		sqp->stop_status = IB_WC_RETRY_EXC_ERR;
 		break;
 	case -EKEYREJECTED:

@@ -296,6 +296,8 @@ struct shift_qp {
 	bool unfenced;			/* a NIC could not be asked since the last RUN */
 	u8 move_to;			/* SHIFT_PATH_DEFAULT (its own device) or _BACKUP */
 	u64 move_until, move_next;	/* ktime: so long (0: not) it is tried again, and when */
+	u64 atomic_until;		/* ktime: so long an atomic waits for home; 0: none does */
+	u8 waits;			/* SHIFT_QP_WAIT_*: what a move waits for; 0: nothing */
 	u32 error_status;		/* enum ib_wc_status: first error kept back ... */
 	u32 error_pos;			/* ... and where the send CQ's ring was then */
 	u32 error_rpos;			/* ... and the receive CQ's */

@@ -140,6 +140,8 @@ static inline bool shift_move_settles(u32 cause)
 void shift_move_want(struct shift_qp *sqp, u8 to, bool keep);	/* sqp->lock */
 void shift_move_again(struct shift_qp *sqp);		/* sqp->lock */
 void shift_move_done(struct shift_qp *sqp);		/* sqp->lock */
+bool shift_move_stays(struct shift_qp *sqp);		/* sqp->lock */
+bool shift_move_atomic(struct shift_qp *sqp);		/* sqp->lock */
 void shift_move_follow(struct shift_qp *sqp);		/* sqp->lock */
 bool shift_move_holds(struct shift_qp *sqp);		/* sqp->lock */
 bool shift_move_settle(struct shift_qp *sqp);		/* sqp->lock; sleeps */

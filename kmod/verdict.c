@@ -87,6 +87,8 @@ enum shift_abi_verdict shift_switch_verdict(struct shift_qp *sqp, const struct s
  */
 enum shift_qp_state shift_qp_shown(const struct shift_qp *sqp)
 {
+	if (sqp->waits)
+		return sqp->waits;
 	switch (sqp->state) {
 	case SHIFT_ST_OFF:
 	case SHIFT_ST_APP:

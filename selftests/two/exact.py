@@ -184,6 +184,34 @@ def new_atomic(bed):
     counters.still("executed", "illegal", "msg_bad")
 
 
+def comes_home(options, qps, bed):
+    """One that is posted on the backup while its own NIC is good: its QP goes back for it.
+
+    The NICs are not atomic towards each other, so none may go by the backup.
+    """
+    client = bed.nodes[0]
+    verify = start(bed, *options, qps=qps)
+    shift.wait_session(bed, 2)
+    counters = shift.Counters(bed)
+    bed.drop(bed.nodes[1], 1, direction="in", opcode="RC_FETCH_ADD", skip=COUNTED)
+    try:
+        shift.must(client, "pair", "drain", bed.nics.default)
+        everywhere(bed, verify, "fallback")     # nothing was posted yet
+        verify.go()
+        everywhere(bed, verify, "returned")
+        verify.more(2)
+        shift.must(client, "pair", "drain", bed.nics.default)
+        wait_for("there and back under traffic",
+                 lambda: min(counters.delta("returns")) >= 2 * qps, 120)
+        verify.more(2)
+        verify.finish()
+    finally:
+        shift.must(client, "pair", "undrain", bed.nics.default)
+    (came, _), = rules(bed, 1)
+    check(not came, f"{came} went by the backup")
+    counters.still("failed", "illegal", "msg_bad")
+
+
 def request(operation, opcode, bed):
     """The atomic was not executed: it is, once, on the other path."""
     with atomics_move(bed):
@@ -258,6 +286,11 @@ def register():
              ("write", "out", "RC_WRITE_MIDDLE", (0, 1, 1), long_write))):
         add("exact", f"on the backup {name} is lost", partial(again, *args))
     add("exact", "a fadd that is posted on the backup is an error", new_atomic)
+    add("exact", "a fadd that is posted on the backup comes home",
+        partial(comes_home, ["--ops", "fadd", *ONE], 1), STOCK)
+    add("exact", "atomics among others come home, both directions",
+        partial(comes_home, ["--ops", "write,send,read,fadd", "--mix", "--bidir", "--guard",
+                             "--size", "1-5000", "--depth", 16, "--progress", 20], 3))
     add("exact", "an operator's move waits for the answer to a fadd", late_answer, STOCK)
     add("exact", "one fadd is lost and may not be moved", partial(unanswered, "fadd",
                                                                   "RC_FETCH_ADD"))

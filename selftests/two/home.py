@@ -1,11 +1,13 @@
 # SPDX-License-Identifier: GPL-2.0
 """There and back: moves by an operator, and second failures."""
 
+import itertools
 import re
 from functools import partial
 
 import shift
 from ends import Ends
+from figures import Monitor
 from registry import FULL, MAIN, STOCK, add, test
 from testbed import Failure, check, wait_for
 from two.failover import (SILENT_MS, beating, dropped, fall_back, patience, pull, shape,
@@ -103,6 +105,37 @@ def second(options, qps, side, bed):
     verify.finish()
     counters.moved("returns", qps)
     counters.still("failed", "illegal", "msg_bad")
+
+
+def shown(monitor):
+    """What a QP has shown that was not the moment of the switch itself."""
+    states = [event["state"] for _, event in monitor.events()]
+    return [state for state, _ in itertools.groupby(states) if state != "switching"]
+
+
+@test("home", "a move shows what it waits for", STOCK)
+def shows(bed):
+    """The paper's four states, there and back; the end that is asked waits for its own only."""
+    client, server = bed.nodes[:2]
+    verify = start(bed, *shape(4096, 1))
+    shift.wait_session(bed, 2)
+    verify.go()
+    verify.more(1)
+    asking, asked = [Monitor(node) for node in (client, server)]
+    for verb, state in (("drain", "fallback"), ("undrain", "returned")):
+        asking.begin()
+        asked.begin()
+        shift.must(client, "pair", verb, bed.nics.default)
+        everywhere(bed, verify, state)
+        # one that had to be called off has begun again
+        for monitor, ways in ((asking, ["wait-signaled", "wait-sinked", state]),
+                              (asked, ["wait-signaled", state])):
+            wait_for(f"{verb}: {ways}",
+                     lambda monitor=monitor, ways=ways: shown(monitor)[-len(ways):] == ways)
+        verify.more(1)
+    verify.finish()
+    for monitor in (asking, asked):
+        monitor.process.stop()
 
 
 @test("home", "work that stands still without an error leaves its path")
@@ -331,9 +364,10 @@ def probed(bed):
 
 
 def gid_indices(node, address):
-    """Where the GIDs of an address are in the table of rxe0."""
+    """Where the GIDs of an address are in the table of the default device."""
     last = "".join(f"{int(part):02x}" for part in address.split("."))
-    return node.must("cd /sys/class/infiniband/rxe0/ports/1/gids && grep -li "
+    gids = f"/sys/class/infiniband/{node.cluster.nics.default}/ports/1/gids"
+    return node.must(f"cd {gids} && grep -li "
                      f"'{last[:4]}:{last[4:]}$' *").split()
 
 
