@@ -25,7 +25,7 @@ help:
 	@echo '  make check              every test; ends with N passed, N failed, N skipped'
 	@echo '       TESTS="two* unit"  only these (selftests/check --list shows them)'
 	@echo '       KERNEL=6.1         only this kernel: 6.1, 6.12 or debug'
-	@echo '  make bench              figures: overhead and time of a switch'
+	@echo '  make bench              figures: overhead, of libraries too, and time of a switch'
 	@echo '  make campaign N=20      random traffic and faults; prints a SEED to repeat it'
 	@echo '       MLX5=1             on the software mlx5 device'
 	@echo
@@ -70,6 +70,8 @@ check: deps
 		$(foreach t,$(TESTS),'$(t)')
 
 bench: deps
+	rdma-core/cost
+	rdma-core/golden --cost
 	scripts/bench $(if $(KERNEL),--kernel $(KERNEL)) --runs $(RUNS)
 
 campaign: deps

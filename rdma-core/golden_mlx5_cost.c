@@ -129,6 +129,7 @@ static const struct path {
 	{ "mlx5_send_wr_rdma_write", post_wr },
 	{ "mlx5_send_wr_set_sge_rc_uc", post_wr },
 	{ "mlx5_send_wr_complete", post_wr },
+	{ "post_wr", post_wr },		/* of this file: all of ibv_wr_* */
 	{ "mlx5_post_recv", post_recv },
 	{ "mlx5_poll_cq", poll },
 	{ "mlx5_start_poll_v0_lock", poll_lazy },

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB */
-/* A QP and a CQ of the patched libmlx5 in plain memory: test_mlx5_provider.c, test_mlx5_poll.c. */
+/* A QP and a CQ of the patched libmlx5 in plain memory: test_mlx5_*.c. */
 #ifndef TEST_MLX5_H
 #define TEST_MLX5_H
 
@@ -32,6 +32,7 @@ extern uint32_t produced;		/* CQEs by the device */
 /* libmlx5's own */
 extern void (*register_cq)(struct mlx5_cq *);
 extern void (*unregister_cq)(struct mlx5_cq *);
+extern void (*register_qp)(struct mlx5_qp *);
 extern void (*clean_cq)(struct mlx5_cq *, uint32_t, struct mlx5_srq *);
 
 /* the objects as the verbs would have made them, and registered */
@@ -42,11 +43,22 @@ void post_n(uint64_t wr_id, int n, uint32_t len, unsigned int flags);
 void post(uint64_t wr_id);
 void post_recv(uint64_t wr_id);
 
+/* Has a doorbell been rung, or a WQE been copied to the device? */
+int rung(void);
+uint32_t record(int which);
+
 /* CQEs by the device */
 void device_put(const struct shift_abi_wc *wc, uint8_t opcode, uint8_t syndrome);
 void device_send_done(uint16_t index);
 void device_send_error(uint16_t index, uint8_t syndrome);
+struct mlx5_cqe64 *last_cqe(void);
+
+/* one of the QP's in the side ring, and the flag that tells of it */
+void side_put(uint16_t index, uint32_t opcode, uint32_t status, uint32_t len);
+
 int poll_wc(struct ibv_wc *wc, int n);
+struct ibv_cq_ex *ex(void);
+int start_poll(void);
 
 void test_swallow(void);
 void test_swallow_lazy(void);
@@ -55,5 +67,10 @@ void test_order(void);
 void test_unsignaled(void);
 void test_clean(void);
 void test_clock(void);
+void test_data(void);
+void test_data_read(void);
+void test_export_qp(void);
+void test_export_cq(void);
+void test_cancel(void);
 
 #endif /* TEST_MLX5_H */

@@ -4,10 +4,19 @@
 #include <errno.h>
 #include "test_mlx5.h"
 
+static struct mlx5_cqe64 *cqe_at(uint32_t index)
+{
+	return (void *)(cqes + (index % CQES + 1) * test_cq.cqe_sz - 64);
+}
+
+struct mlx5_cqe64 *last_cqe(void)
+{
+	return cqe_at(produced - 1);
+}
+
 static struct mlx5_cqe64 *cqe_new(void)
 {
-	uint32_t slot = produced % CQES;
-	struct mlx5_cqe64 *e = (void *)(cqes + slot * test_cq.cqe_sz + test_cq.cqe_sz - 64);
+	struct mlx5_cqe64 *e = cqe_at(produced);
 
 	memset(e, 0, sizeof(*e));
 	e->srqn_uidx = htobe32(v1 ? UIDX : 0);
@@ -61,7 +70,7 @@ void device_send_error(uint16_t index, uint8_t syndrome)
 	device_put(&wc, MLX5_CQE_REQ_ERR, syndrome);
 }
 
-static void side_put(uint16_t index, uint32_t opcode, uint32_t status, uint32_t len)
+void side_put(uint16_t index, uint32_t opcode, uint32_t status, uint32_t len)
 {
 	struct shift_abi_wc wc = {
 		.wr_id = index, .opcode = opcode, .status = status, .byte_len = len,
@@ -77,12 +86,12 @@ int poll_wc(struct ibv_wc *wc, int n)
 	return ibv_poll_cq(&test_cq.verbs_cq.cq, n, wc);
 }
 
-static struct ibv_cq_ex *ex(void)
+struct ibv_cq_ex *ex(void)
 {
 	return &test_cq.verbs_cq.cq_ex;
 }
 
-static int start_poll(void)
+int start_poll(void)
 {
 	struct ibv_poll_cq_attr attr = {};
 
@@ -230,6 +239,7 @@ static const struct {
 	  IBV_WR_ATOMIC_CMP_AND_SWP },
 	{ { .opcode = IBV_WC_FETCH_ADD, .byte_len = 8 }, MLX5_CQE_REQ, 0,
 	  IBV_WR_ATOMIC_FETCH_AND_ADD },
+	{ { .opcode = IBV_WC_BIND_MW }, MLX5_CQE_REQ, 0, IBV_WR_BIND_MW },
 	{ { .opcode = IBV_WC_LOCAL_INV }, MLX5_CQE_REQ, 0, IBV_WR_LOCAL_INV },
 	{ { .opcode = IBV_WC_RECV, .byte_len = 3000, .src_qp = 0x54321 }, MLX5_CQE_RESP_SEND },
 	{ { .opcode = IBV_WC_RECV, .byte_len = 1, .ex = 0x11223344, .wc_flags = IBV_WC_WITH_IMM },
@@ -264,6 +274,8 @@ static const struct {
 void test_accessors(void)
 {
 	struct ibv_sge sge = { .addr = 4096, .length = 8, .lkey = 1 };
+	struct ibv_mw mw = { .type = IBV_MW_TYPE_2, .rkey = 0x100 };
+	struct mlx5_mr mr = {};
 	unsigned int kind, way;
 	struct seen seen[4];
 
@@ -278,6 +290,13 @@ void test_accessors(void)
 				.opcode = kinds[kind].wr, .send_flags = IBV_SEND_SIGNALED,
 			};
 
+			if (wr.opcode == IBV_WR_BIND_MW) {
+				wr.bind_mw.mw = &mw;
+				wr.bind_mw.rkey = 0x101;
+				wr.bind_mw.bind_info = (struct ibv_mw_bind_info) {
+					.mr = &mr.vmr.ibv_mr, .addr = 4096, .length = 8,
+				};
+			}
 			wc.qp_num = QPN;
 			if (recv) {
 				wc.wr_id = golden_qp.rq.head & 0xffff;
@@ -415,7 +434,6 @@ void test_clean(void)
 	CHECK(poll_wc(got, 8) == 1 && got[0].wr_id == 2);
 	teardown();
 }
-
 
 static int clock_error;
 

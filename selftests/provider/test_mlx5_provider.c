@@ -16,7 +16,7 @@
 static int (*poll_cq_v1)(struct ibv_cq *, int, struct ibv_wc *);
 void (*register_cq)(struct mlx5_cq *);
 void (*unregister_cq)(struct mlx5_cq *);
-static void (*register_qp)(struct mlx5_qp *);
+void (*register_qp)(struct mlx5_qp *);
 static void (*unregister_qp)(struct mlx5_qp *);
 static void (*forget_qp)(struct mlx5_qp *);
 void (*clean_cq)(struct mlx5_cq *, uint32_t, struct mlx5_srq *);
@@ -123,8 +123,7 @@ void post_recv(uint64_t wr_id)
 	CHECK(!ibv_post_recv(golden_qp.ibv_qp, &wr, &bad));
 }
 
-/* Has a doorbell been rung, or a WQE been copied to the device? */
-static int rung(void)
+int rung(void)
 {
 	unsigned int i;
 	int any = 0;
@@ -135,7 +134,7 @@ static int rung(void)
 	return any != 0;
 }
 
-static uint32_t record(int which)
+uint32_t record(int which)
 {
 	return be32toh(golden_qp.db[which]);
 }
@@ -466,7 +465,7 @@ int provider_test(void)
 	init_qp_indices = golden_function("mlx5_init_qp_indices");
 
 	setbuf(stdout, NULL);
-	printf("KTAP version 1\n1..12\n");
+	printf("KTAP version 1\n1..17\n");
 	run("mlx5_provider_no_module", test_absent);
 	run("mlx5_provider_register", test_register);
 	run("mlx5_provider_post", test_post);
@@ -478,6 +477,11 @@ int provider_test(void)
 	run("mlx5_provider_order", test_order);
 	run("mlx5_provider_unsignaled", test_unsignaled);
 	run("mlx5_provider_clean", test_clean);
+	run("mlx5_provider_data", test_data);
+	run("mlx5_provider_data_read", test_data_read);
+	run("mlx5_provider_export_qp", test_export_qp);
+	run("mlx5_provider_export_cq", test_export_cq);
+	run("mlx5_provider_cancel", test_cancel);
 	if (strcmp(RDMA_CORE_VERSION, "56.1"))
 		run("mlx5_provider_clock", test_clock);
 	else
