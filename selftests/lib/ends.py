@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0
 """A program on two nodes that does what lines say, one by one."""
 
-from testbed import CONTROL_RAIL, PATCHED, check
+from testbed import CONTROL_RAIL, check
 
 
 class Ends:
@@ -10,9 +10,10 @@ class Ends:
     def __init__(self, bed, program):
         client, server = bed.nodes[:2]
         words = [program, bed.nics.default]
-        self.server = server.start(words, env=PATCHED)
+        self.server = server.start(words, env=bed.nics.env)
         self.server.wait_line("^listening$")
-        self.client = client.start([*words, server.address(CONTROL_RAIL)], env=PATCHED)
+        self.client = client.start([*words, server.address(CONTROL_RAIL)],
+                                   env=bed.nics.env)
         for end in (self.client, self.server):
             end.wait_line("^connected$")
 

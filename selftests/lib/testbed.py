@@ -35,12 +35,15 @@ class Nics:
     kind. Rail 0 is the default's, rail 1 the backup's.
     """
 
-    def __init__(self, default, backup, env, begin=None, lacks=(), flushes=False):
+    def __init__(self, default, backup, env, stock, begin=None, cannot=(), lacks=(),
+                 flushes=False):
         self.default = default
         self.backup = backup
         self.env = env              # of applications
+        self.stock = stock          # of those without the patched provider
         self.begin = begin          # function of a node: makes them, and their pairs
-        self.lacks = lacks          # options and operations of shift_verify that they cannot have
+        self.cannot = cannot        # options and operations of shift_verify that they do not have
+        self.lacks = [*cannot, *lacks]  # and those that end protection
         self.flushes = flushes      # a fence does, so that errors are swallowed in any case
 
     def has(self, options):
@@ -48,7 +51,7 @@ class Nics:
         return [option for option in options if option not in self.lacks]
 
 
-RXE = Nics("rxe0", "rxe1", PATCHED)
+RXE = Nics("rxe0", "rxe1", PATCHED, {})
 
 
 def each(nodes, function):

@@ -3,7 +3,7 @@
 
 import re
 
-from testbed import CONTROL_RAIL, PATCHED, Failure, check, wait_for
+from testbed import CONTROL_RAIL, Failure, check, wait_for
 
 PERFTEST_PORT = 18515
 # The default of 67 ms is shorter than an emulated processor may be late, and
@@ -14,10 +14,13 @@ BULK_TIMEOUT = 20
 
 
 class Verify:
-    """shift_verify, server on one node and client on another."""
+    """shift_verify, server on one node and client on another, on the devices of the test."""
 
-    def __init__(self, client, server, *options, env=PATCHED, qps=1,
-                 device="rxe0", user="root", server_env=None):
+    def __init__(self, client, server, *options, env=None, qps=1,
+                 device=None, user="root", server_env=None):
+        nics = client.cluster.nics
+        env = nics.env if env is None else env
+        device = device or nics.default
         self.client_node = client
         self.server_node = server
         self.qps = qps

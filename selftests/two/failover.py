@@ -30,7 +30,6 @@ def start(bed, *options, qps=1, state="default", timeout=BULK_TIMEOUT, **more):
     while one is being connected (Documentation/status.md).
     """
     client, server = bed.nodes[:2]
-    more = {"env": bed.nics.env, "device": bed.nics.default, **more}
     verify = Verify(client, server, "--qp-timeout", timeout, *options, qps=qps, **more)
     each((client, server), lambda node: shift.protected(node, qps, state))
     if bed.kernel != "6.1":
@@ -216,28 +215,39 @@ add("failover", "128 x 64 KiB, all packets lost inside the third",
     partial(cut_after_two, "all", "send"))
 
 
-@test("control", "a module that replays from a wrong point is caught", state=BARE)
-def wrong_replay(bed):
+def wrong_is_caught(bed):
     """One packet too few is sent again: a byte is missing, and that is seen.
 
     By either of the ways in which the program verifies; the second is that of the campaign.
     What is replayed whole would hide it.
     """
     client = bed.nodes[0]
+    for options in (("--size", 65536), ("--size", "1-9000", "--guard", "--ops", "write")):
+        verify = start(bed, *options, "--depth", 16, "--progress", 1, "--timeout", 10)
+        counters = shift.Counters(bed)
+        verify.go()
+        verify.more(2)
+        bed.drop(client, 0, direction="out", opcode="RC_WRITE_*", skip=5)
+        wait_for("packets lost", lambda: dropped(bed) > 0)
+        client.link(0, False)
+        # 1: a violation; the other end may only find that nothing goes on
+        statuses = {verify.client.wait(120), verify.server.wait(120)}
+        text = f"{verify.client.tail()}{verify.server.tail()}"
+        check(1 in statuses and 0 not in statuses and "VIOLATION" in text,
+              f"not caught: {statuses}\n{text}")
+        counters.moved("switches")
+        again = counters.deltas("replayed", "resumed")
+        check(sum(map(sum, again.values())) > 0, f"nothing was posted again: {again}")
+        bed.stop_processes()
+        bed.plug_all()
+
+
+@test("control", "a module that replays from a wrong point is caught", state=BARE)
+def wrong_replay(bed):
+    """The negative control of all tests of a failover."""
     shift.setup(bed, shift.WRONG_MODULE)
     try:
-        for options in (("--size", 65536), ("--size", "1-9000", "--guard", "--ops", "write")):
-            verify = start(bed, *options, "--depth", 16, "--progress", 1, "--timeout", 10)
-            verify.go()
-            verify.more(2)
-            bed.drop(client, 0, direction="out", opcode="RC_WRITE_*", skip=5)
-            wait_for("packets lost", lambda: dropped(bed) > 0)
-            client.link(0, False)
-            # 1: a violation; the other end may only find that nothing goes on
-            statuses = {verify.client.wait(120), verify.server.wait(120)}
-            check(1 in statuses and 0 not in statuses, f"not caught: {statuses}\n"
-                  f"{verify.client.tail()}{verify.server.tail()}")
-            bed.plug_all()
+        wrong_is_caught(bed)
     finally:
         bed.stop_processes()
         bed.plug_all()
@@ -362,7 +372,7 @@ def beats(bed):
         verify.go()
         verify.finish()
         # the peer's provider does not know of us: links, and no protection
-        verify = Verify(client, server, *shape(4096, 1), server_env={})
+        verify = Verify(client, server, *shape(4096, 1), server_env=bed.nics.stock)
         shift.wait_reason(client, "peer-unprotected")
         shift.wait_session(bed, 2)
         began, first = uptime(client), packets(client)

@@ -71,7 +71,7 @@ SABOTAGE = {
 }
 
 
-def run(bed, options, qps, env):
+def run(bed, options, qps, env=None):
     """From beginning to end; what both sides printed."""
     client, server = bed.nodes[:2]
     # The debug kernel is slow: less of the same.
@@ -93,10 +93,22 @@ def bare(options, qps, stock, bed):
         run(bed, options, qps, {})
 
 
+def possible(nics, options):
+    """Without what the devices do not have."""
+    def operations(names):
+        every = OPERATIONS if names == "all" else names.split(",")
+        return ",".join(name for name in every if name not in nics.cannot)
+
+    if not nics.cannot:
+        return options
+    return [operations(word) if before == "--ops" else word
+            for before, word in zip([None, *options], options) if word not in nics.cannot]
+
+
 def undisturbed(options, qps, bed):
     """With the module and no fault: it must not be noticed."""
     counters = shift.Counters(bed)
-    run(bed, options, qps, PATCHED)
+    run(bed, possible(bed.nics, options), qps)
     counters.still("faults", "switches", "failed", "swallowed", "illegal")
 
 

@@ -9,6 +9,7 @@ from registry import FULL, LOADED, MAIN, SHIFT, STOCK, test
 from testbed import check, wait_for
 from traffic import QP_TIMEOUT, Verify
 from two.failover import pull, shape, start
+from two.second import goes_down
 
 
 def flap(node, rail, seconds):
@@ -73,15 +74,17 @@ def all_dead(bed):
 def dead_in_turn(bed):
     """The session knows before the fault that the backup is dead."""
     verify = start(bed, *shape(4096, 1), timeout=QP_TIMEOUT)
+    counters = shift.Counters(bed)
     verify.go()
     verify.more(2)
-    bed.nodes[1].link(1, False)
+    goes_down(bed, 1)
     wait_for("no link on rail 1", lambda: all(
         sum(row["state"] == "up" for row in shift.show(node, "link")) <= 1
         for node in bed.nodes), 90)
     verify.more(2)
-    pull(bed, "local")
+    goes_down(bed, 0, side=0)
     verify.fails(timeout=90)
+    counters.still("switches", "illegal")
 
 
 def unprotected(bed, reason, *options, env=None, **more):
@@ -101,7 +104,7 @@ def unprotected(bed, reason, *options, env=None, **more):
 @test("policy", "stock provider: unprotected, its own error", STOCK)
 def stock_provider(bed):
     """Both sides run the libraries of the distribution."""
-    unprotected(bed, "no-provider", env={})
+    unprotected(bed, "no-provider", env=bed.nics.stock)
 
 
 @test("policy", "no peer in the directory", FULL, LOADED)

@@ -7,7 +7,7 @@ from functools import partial
 import shift
 from registry import add, test
 from testbed import PREFIX, check, wait_for
-from two.failover import dropped, pull, start
+from two.failover import atomics_move, dropped, pull, start
 from two.moved import PACE
 
 
@@ -110,3 +110,45 @@ def not_stopped(bed):
         verify.fails()
         counters.moved("failed")
         counters.still("switches", "doubtful", "unknown", "illegal")
+
+
+def cut(bed, verify, direction, opcode):
+    """Some of it goes well, the rest is lost, and then the path."""
+    verify.go()
+    verify.more(2)
+    bed.drop(bed.nodes[0], 0, direction=direction, opcode=opcode)
+    wait_for("packets lost", lambda: dropped(bed) > 0)
+    bed.nodes[0].link(0, False)
+
+
+@test("progress", "unknown, paper: a SEND is received twice, and that is told")
+def sends(bed):
+    """What the policy allows does happen: answers are lost, and the peer cannot say so."""
+    with policies(bed, "paper", "paper"), dead_nic(bed.nodes[1]):
+        counters = shift.Counters(bed)
+        said = bed.nodes[0].console.count("some may be executed twice")
+        verify = start(bed, "--ops", "send", "--size", "1-9000", *PACE)
+        cut(bed, verify, "in", "RC_ACK")
+        verify.server.expect(1)
+        check("VIOLATION" in verify.server.text, f"not twice:\n{verify.server.tail()}")
+        check(counters.delta("doubtful")[0] > 0, f"in doubt: {counters.delta('doubtful')}")
+        check(bed.nodes[0].console.count("some may be executed twice") > said, "not in the log")
+        check(counters.delta("unknown") == [0, 1],
+              f"not asked in vain once: {counters.delta('unknown')}")
+        counters.moved("switches")
+        counters.still("illegal", "msg_bad")
+
+
+@test("progress", "unknown, paper: an atomic is an error all the same")
+def atomics(bed):
+    """It may have been executed: not even this policy does it twice."""
+    with atomics_move(bed), policies(bed, "paper", "paper"), dead_nic(bed.nodes[1]):
+        counters = shift.Counters(bed)
+        verify = start(bed, "--ops", "fadd", "--allow-error", *PACE)
+        cut(bed, verify, "in", "RC_ATOMIC_ACK")
+        verify.end()
+        check("error qp 0 wr " in verify.client.text, f"no error:\n{verify.client.tail()}")
+        check(counters.delta("unknown") == [0, 1],
+              f"not asked in vain once: {counters.delta('unknown')}")
+        check(counters.delta("failed")[0] == 1, f"failed: {counters.delta('failed')}")
+        counters.still("switches", "doubtful", "illegal", "msg_bad")

@@ -10,14 +10,15 @@ from contextlib import nullcontext
 from functools import partial
 
 import shift
-from registry import MAIN, STOCK, add
+from registry import BARE, MAIN, STOCK, add, test
 from testbed import Failure, check, wait_for
 from traffic import BULK_TIMEOUT
 from two.failover import atomics_move, beating, dropped, start
-from two.second import moves_on
+from two.second import goes_down, moves_on
 
 SEED = 20261121
 NUMBERS = {1: MAIN, 2: STOCK, 3: ("6.1",), 4: ("6.1",)}
+WRONG = 2, 107          # seed and number: sends and writes of 4 QPs, requests lost once
 
 WINDOWS = ["send_inv", "mw"]
 ATOMICS = ["fadd", "cas"]
@@ -65,12 +66,18 @@ class Event:
             shift.must(bed.nodes[self.side], "pair",
                        "undrain" if self.away else "drain", bed.nics.default)
         elif self.kind == "cable":
-            bed.nodes[self.side].link(rail, False)
+            goes_down(bed, rail, self.side)
         else:
             bed.drop(bed.nodes[self.loser], rail, skip=self.skip, **LOSSES[self.kind])
             wait_for("packets lost", lambda: dropped(bed, rail) > 0)
             if self.kind != "everything-in":
-                bed.nodes[self.side].link(rail, False)
+                goes_down(bed, rail, self.side)
+
+    def caused(self, bed):
+        """Somebody moved for this, and not for anything else that went wrong meanwhile."""
+        causes = {row["cause"] for node in bed.nodes[:2] for row in shift.qps(node)}
+        wanted = {"operator"} if self.kind == "operator" else {"port", "cqe", "heartbeat"}
+        check(causes & wanted, f"{self}: they moved for {causes}")
 
     def again(self, bed):
         """What came at a moment at which a QP could not move is said again."""
@@ -138,6 +145,8 @@ class Schedule:
         seen = []
 
         def arrived():
+            check(verify.client.status is None and verify.server.status is None,
+                  f"{event}: a program has ended")
             rows = [row for node in bed.nodes[:2] for row in shift.qps(node)]
             states = [(row["state"], row.get("reason")) for row in rows]
             if states and states not in seen:
@@ -194,7 +203,7 @@ class Schedule:
             # an operator's move is called off soon, and tried again
             check(moves_on(bed) or any(counters.delta("abandoned")),
                   f"{event}: over before it was interrupted")
-            bed.nodes[event.side].link(rail, False)
+            goes_down(bed, rail, event.side)
             bed.undrop()
             bed.plug_all()
             wait_for("the end of each switch", lambda: not moves_on(bed), 180)
@@ -213,6 +222,7 @@ class Schedule:
             else:
                 event.happen(bed)
                 self.moved(bed, event, verify)
+                event.caused(bed)
             check(sum(before.delta("faults")) > 0, f"{event}: nobody asked to move")
         if self.inside is None:
             verify.more(2)
@@ -225,3 +235,20 @@ class Schedule:
 for _number, _kernels in NUMBERS.items():
     add("schedule", f"{_number} of seed {SEED}", partial(Schedule(SEED, _number).run),
         _kernels)
+
+
+@test("control", "a schedule with a module that replays from a wrong point fails", state=BARE)
+def wrong_schedule(bed):
+    """What the campaign draws can fail: requests are lost among writes, and a byte is missing."""
+    shift.setup(bed, shift.WRONG_MODULE)
+    try:
+        Schedule(*WRONG).run(bed)
+    except Failure as failure:
+        check(any("VIOLATION" in process.text for process in bed.processes),
+              f"it failed for another reason: {failure}")
+    else:
+        raise Failure("not caught")
+    finally:
+        bed.stop_processes()
+        bed.plug_all()
+        shift.forget(bed)

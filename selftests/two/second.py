@@ -7,7 +7,8 @@ import shift
 from registry import FULL, MAIN, STOCK, add, test
 from testbed import CONTROL_RAIL, TOP, check, wait_for
 from traffic import QP_TIMEOUT, SPOILT_RECEIVE, spoilt_receive
-from two.failover import beating, dropped, goes_silent, pull, shape, start, survives
+from two.failover import (beating, dropped, fall_back, goes_silent, pull, shape, start,
+                          survives)
 from two.home import BIDIR, everywhere, home, telling
 
 QPS = 2
@@ -66,8 +67,18 @@ def is_settling(bed, verify):
     telling(verify, lambda: wait_for("a switch", lambda: moves_on(bed), 30))
 
 
+def returns(bed, verify):
+    """The same on the way home."""
+    in_fallback(bed, verify)
+    bed.plug_all()
+    shift.wait_session(bed, 2)
+    with beating(bed, 0):
+        stands_still(0, 2, lambda bed: shift.must(
+            bed.nodes[0], "pair", "undrain", bed.nics.default), bed, verify)
+
+
 STATES = {"fallback": in_fallback, "returned": is_returned, "asking": is_asking,
-          "agreeing": agrees, "settling": is_settling}
+          "agreeing": agrees, "settling": is_settling, "returning": returns}
 
 
 def no_qp_left(bed):
@@ -186,6 +197,17 @@ def in_switch(bed, verify):
     wait_for("a switch", lambda: moves_on(bed), 30)
 
 
+def lives_again(bed, links=0):
+    """The server, after its reset: all that it had but its applications."""
+    server = bed.nodes[1]
+    shift.install(bed, shift.Built(TOP), [server])
+    bed.plug_all()
+    shift.load(server)
+    shift.pair(server)
+    shift.introduce(bed)
+    shift.wait_session(bed, links)
+
+
 def peer_resets(reach, bed):
     """The survivor gets its error; the peer's next life is known as a new one."""
     client, server = bed.nodes[:2]
@@ -198,12 +220,7 @@ def peer_resets(reach, bed):
     check(status == 3, f"the client ended with {status}:\n{verify.client.tail()}")
     check(shift.stats(client)["illegal"] == illegal, "an illegal transition")
     wait_for(f"{client.name}: no QP left", lambda: not shift.qps(client), 60)
-    shift.install(bed, shift.Built(TOP), [server])
-    bed.plug_all()
-    shift.load(server)
-    shift.pair(server)
-    shift.introduce(bed)
-    shift.wait_session(bed)
+    lives_again(bed)
     verify = start(bed, *shape(4096, 1))
     survives(bed, verify, "local")
 
@@ -211,6 +228,47 @@ def peer_resets(reach, bed):
 for _name, _reach in (("default", on_default), ("fallback", in_fallback),
                       ("a switch", in_switch)):
     add("second", f"the peer is reset in {_name}", partial(peer_resets, _reach))
+
+
+def peer_comes_back(away, program, order, bed):
+    """An idle QP has noticed nothing when its links are up again, to another life of the peer.
+
+    It must not be shown as protected by that; nor wait for what the other life would know.
+    """
+    client, server = bed.nodes[:2]
+    words = [program, bed.nics.default]
+    server.start(words, env=bed.nics.env).wait_line("^listening$")
+    ours = client.start([*words, server.address(CONTROL_RAIL)], env=bed.nics.env)
+    ours.wait_line("^connected$")
+    for node in (client, server):
+        shift.protected(node, 1)
+    shift.wait_session(bed, 2)
+    if away:
+        fall_back(bed)
+    before = shift.stats(client)
+    server.reset()
+    lives_again(bed, 2)
+    if away:
+        shift.protected(client, 1, "fallback")
+    else:
+        shift.wait_reason(client, "peer-unprotected")
+    ours.send(order)
+    ours.wait_line("^(error|wrong:) transport retry counter exceeded", 60)
+    ours.wait(60)
+    no_qp_left(bed)
+    now = shift.stats(client)
+    moved = [now[name] - before[name] for name in ("switches", "failed", "illegal")]
+    check(moved == [0, int(away), 0], f"switches, failed, illegal: {moved}")
+    verify = start(bed, *shape(4096, 1))
+    survives(bed, verify, "local")
+
+
+# A WRITE on the backup needs a key that the peer tells; a SEND does not.
+for _name, _away, _program, _order in (
+        ("default", False, "sleep_edge", "send 1"), ("fallback", True, "sleep_edge", "send 1"),
+        ("fallback, a key is asked for", True, "dereg_edge", "go")):
+    add("second", f"the peer comes back under an idle QP in {_name}",
+        partial(peer_comes_back, _away, _program, _order))
 
 
 @test("second", "both ends start a move at the same moment", STOCK)
@@ -250,13 +308,15 @@ def nothing_left(bed):
 
 def moves_on(bed):
     """Whether a QP of either node is in a switch."""
-    return any(row["state"] == "switching" for node in bed.nodes[:2] for row in shift.qps(node))
+    return any(row["state"] in ("switching", "wait-signaled", "wait-sinked")
+               for node in bed.nodes[:2] for row in shift.qps(node))
 
 
-def goes_down(bed, rail):
-    """The server's cable, and its kernel knows."""
-    bed.nodes[1].link(rail, False)
-    wait_for("a second fault", lambda: "ACTIVE" not in bed.nodes[1].must(
+def goes_down(bed, rail, side=1):
+    """The server's cable, or the client's, and its kernel knows."""
+    node = bed.nodes[side]
+    node.link(rail, False)
+    wait_for(f"{node.name}: a port down", lambda: "ACTIVE" not in node.must(
         f"cat /sys/class/infiniband/rxe{rail}/ports/1/state"))
 
 
@@ -410,11 +470,39 @@ def small_queue(bed):
     counters.still("failed", "illegal", "msg_bad")
 
 
+def cut_at_once(bed, take_back):
+    """The kernels may not even have seen the cable."""
+    pull(bed, "local")
+    take_back()
+
+
+def cut_and_moving(bed, take_back):
+    """Whatever the switch has come to."""
+    pull(bed, "local")
+    wait_for("a switch", lambda: any(row["state"] != "default" for row in
+                                     shift.qps(bed.nodes[1])), 30)
+    take_back()
+
+
+def cut_and_held(bed, take_back):
+    """Both ends are stopped, and what each got is not told: all is still to be replayed."""
+    def held():
+        return {row["state"] for row in shift.qps(bed.nodes[1])} == {"switching"}
+    with beating(bed, 0):
+        bed.drop(bed.nodes[1], 1, direction="in", opcode="RC_SEND_*", skip=1)
+        pull(bed, "local")
+        wait_for("a message is lost", lambda: dropped(bed, 1) > 0, 60)
+        check(held(), "its QP is in no switch")
+        take_back()
+        check(held(), "the switch was over before")
+        bed.undrop()
+
+
 @test("second", "memory is deregistered and used again amid a switch", MAIN)
 def deregistered(bed):
     """No replay reaches memory that the application has taken back."""
     client, server = bed.nodes[:2]
-    for moment in ("at once", "when it switches"):
+    for cut in (cut_at_once, cut_and_moving, cut_and_held):
         words = ["dereg_edge", bed.nics.default]
         serving = server.start(words, env=bed.nics.env)
         serving.wait_line("^listening$")
@@ -425,12 +513,11 @@ def deregistered(bed):
         counters = shift.Counters(bed)
         writing.send("go")
         writing.wait_line("^progress$")
-        pull(bed, "local")
-        if moment != "at once":
-            wait_for("a switch", lambda: any(row["state"] != "default" for row in
-                                             shift.qps(server)), 30)
-        serving.send("go")
-        serving.wait_line("^deregistered$")
+
+        def take_back(serving=serving):
+            serving.send("go")
+            serving.wait_line("^deregistered$")
+        cut(bed, take_back)
         writing.wait_line("^error ")
         writing.expect(0)
         serving.send("look")
