@@ -237,7 +237,8 @@ void shift_move_again(struct shift_qp *sqp)
  */
 bool shift_move_atomic(struct shift_qp *sqp)
 {
-	if (sqp->path != SHIFT_PATH_BACKUP)
+	/* nor could it be posted there, if only the user may */
+	if (sqp->path != SHIFT_PATH_BACKUP || sqp->provider->keeps)
 		return false;
 	if (!sqp->atomic_until)
 		sqp->atomic_until = from_now(MOVE_MS);
