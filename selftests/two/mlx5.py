@@ -362,7 +362,7 @@ LEFT_OUT = ("perftest: *srq*", "perftest: ib_atomic*", "programs: rping", "progr
             "programs: Open MPI*", "programs: pyverbs*", "*: *--srq",
             "exact: one fadd *", "exact: one cas *", "exact: an operator's move *",
             "exact: * come* home*", "operations: module: send_inv", "operations: module: mw",
-            "operations: *solicited events", "life: reset as errors are kept back",
+            "progress: *atomic*", "operations: *solicited events", "life: reset as errors are kept back",
             "home: both ends asleep*", "perftest: ib_read_lat -e*",
             "second: a small CQ and unsignaled work*", "policy: kmemleak *",
             "second: the backup device is removed from under a returned QP")

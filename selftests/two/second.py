@@ -253,7 +253,7 @@ def peer_comes_back(away, program, order, bed):
     else:
         shift.wait_reason(client, "peer-unprotected")
     ours.send(order)
-    ours.wait_line("^(error|wrong:) transport retry counter exceeded", 60)
+    ours.wait_line("^(error|wrong:) transport retry counter exceeded", 90)
     ours.wait(60)
     no_qp_left(bed)
     now = shift.stats(client)
