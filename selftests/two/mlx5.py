@@ -178,20 +178,44 @@ def claimed(bed):
     idle("local", 200, bed)
 
 
-def lost_answer(bed):
-    """The device loses an ACK, and no cable is out: the QP leaves it, and nothing is done twice."""
+def leaves(bed, fault, after):
+    """No cable is out, but the QP leaves the device for a fault of its, and nothing is done twice.
+
+    What @fault returned @after is told when there is traffic on the backup.
+    """
     client = bed.nodes[0]
     verify = start(bed, "--ops", "write,write_imm,send,read", "--mix", "--guard", *SMALL)
     counters = shift.Counters(bed)
     verify.go()
     verify.more(1)
-    inject(client, "lose_ack", 3)
+    found = fault(client)
     on_backup(bed, 1)
-    check(stats(client)["faults"] == 1, "there was no fault")
     verify.more(3)
+    after(client, found)
+    verify.more(1)
     verify.finish()
     counters.moved("switches")
     counters.still("failed", "illegal", "msg_bad")
+
+
+def lost_answer(bed):
+    """The device loses an ACK."""
+    leaves(bed, lambda client: inject(client, "lose_ack", 3), lambda client, _: check(
+        stats(client)["faults"] == 1, "there was no fault"))
+
+
+def own_silence(bed):
+    """It does nothing any more: an operator has its QPs leave."""
+    def falls_silent(client):
+        inject(client, "silent", 1)
+        before = stats(client)["sends"]
+        shift.must(client, "pair", "drain", bed.nics.default)
+        return before
+
+    def was_silent(client, before):
+        check(stats(client)["sends"] == before, "it was not silent")
+        inject(client, "silent", 0)
+    leaves(bed, falls_silent, was_silent)
 
 
 def dies(bed):
@@ -203,26 +227,6 @@ def dies(bed):
     inject(bed.nodes[0], "fatal", 1)
     verify.fails("Work Request Flushed Error")
     counters.still("switches", "illegal", "msg_bad")
-
-
-def own_silence(bed):
-    """A device that does nothing any more is left as an operator says."""
-    client = bed.nodes[0]
-    verify = start(bed, "--ops", "write,write_imm,send,read", "--mix", "--guard", *SMALL)
-    counters = shift.Counters(bed)
-    verify.go()
-    verify.more(1)
-    inject(client, "silent", 1)
-    before = stats(client)["sends"]
-    shift.must(client, "pair", "drain", bed.nics.default)
-    on_backup(bed, 1)
-    verify.more(3)
-    check(stats(client)["sends"] == before, "it was not silent")
-    inject(client, "silent", 0)
-    verify.more(1)
-    verify.finish()
-    counters.moved("switches")
-    counters.still("failed", "illegal", "msg_bad")
 
 
 def own_error(bed):
