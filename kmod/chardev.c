@@ -358,26 +358,53 @@ static long kick_srq(struct shift_file *file, u32 id)
 	return 0;
 }
 
-/* The poster's thread; takes spinlocks only. */
+/* The poster's thread: sleeps only while the QP is given back. */
 static long ioc_kick(struct shift_file *file, void __user *arg)
 {
 	struct shift_abi_id id;
 	struct shift_qp *sqp;
+	long err = 0;
 
 	if (copy_from_user(&id, arg, sizeof(id)))
 		return -EFAULT;
 	if (id.type == SHIFT_ABI_SRQ)
 		return kick_srq(file, id.id);
-	if (id.type != SHIFT_ABI_QP)
+	if (id.type != SHIFT_ABI_QP && id.type != SHIFT_ABI_RECV)
 		return -EINVAL;
 	sqp = file_qp(file, id.id);
 	if (!sqp)
 		return -ENOENT;
-	if (READ_ONCE(sqp->registered) && sqp->provider->kick_sends)
-		shift_replay_doorbell(sqp);
-	shift_recv_doorbell(sqp);
+	if (READ_ONCE(sqp->registered) && sqp->provider->kick_sends && id.type == SHIFT_ABI_QP) {
+		/* once more if it was held meanwhile: then it was perhaps not taken in */
+		do {
+			err = sqp->rebases ? shift_own_kick(sqp) : 0;
+			if (!err)
+				shift_replay_doorbell(sqp);
+		} while (!err && READ_ONCE(sqp->own_hold));
+	}
+	if (!err)
+		shift_recv_doorbell(sqp);
 	shift_qp_put(sqp);
-	return 0;
+	return err;
+}
+
+/* The provider holds locks: nothing here sleeps. */
+static long ioc_rebase(struct shift_file *file, void __user *arg)
+{
+	struct shift_abi_rebase base;
+	struct shift_qp *sqp;
+	long err;
+
+	if (copy_from_user(&base, arg, sizeof(base)))
+		return -EFAULT;
+	sqp = file_qp(file, base.id);
+	if (!sqp)
+		return -ENOENT;
+	err = READ_ONCE(sqp->rebases) ? shift_own_rebase(sqp, &base) : -EAGAIN;
+	shift_qp_put(sqp);
+	if (err)
+		return err;
+	return copy_to_user(arg, &base, sizeof(base)) ? -EFAULT : 0;
 }
 
 static long ioc_cqe(struct shift_file *file, void __user *arg)
@@ -451,6 +478,8 @@ static long shift_ioctl(struct file *filp, unsigned int cmd, unsigned long arg)
 		return ioc_cqe(file, user);
 	case SHIFT_IOC_KICK:
 		return ioc_kick(file, user);
+	case SHIFT_IOC_REBASE:
+		return ioc_rebase(file, user);
 	default:
 		return -ENOTTY;
 	}

@@ -161,6 +161,19 @@ void shift_mlx5_cq_find(struct shift_cq *scq, u32 qpn, bool recvs, u32 most,
 			found_older(found, &cqe);
 }
 
+static u32 arm_word(const struct shift_cq *scq)
+{
+	struct shift_word word = { .page = scq->db.page, .offset = scq->db.offset + 4 };
+
+	return be32_to_cpu((__force __be32)shift_word_read(&word));
+}
+
+/* The word begins as 0, and is so for one more arm: one before the first completion. */
+bool shift_mlx5_cq_sleeps(const struct shift_cq *scq)
+{
+	return arm_word(scq);
+}
+
 /**
  * shift_mlx5_cq_armed - does somebody wait for an event that nobody has fired?
  * @scq: the CQ, locked.
@@ -175,8 +188,7 @@ void shift_mlx5_cq_find(struct shift_cq *scq, u32 qpn, bool recvs, u32 most,
  */
 bool shift_mlx5_cq_armed(struct shift_cq *scq, bool solicited)
 {
-	struct shift_word word = { .page = scq->db.page, .offset = scq->db.offset + 4 };
-	u32 arm = be32_to_cpu((__force __be32)shift_word_read(&word));
+	u32 arm = arm_word(scq);
 
 	if (scq->fired == (u64)arm + 1 || (arm & ARM_SOLICITED && !solicited))
 		return false;

@@ -14,9 +14,15 @@ void shift_switch_call_off(struct shift_qp *sqp)
 {
 	sqp->asks = 0;
 	sqp->cause = SHIFT_CAUSE_NONE;
-	memset(&sqp->times, 0, sizeof(sqp->times));
-	shift_stat_inc(SHIFT_STAT_ABANDONED);
-	shift_notify_qp(sqp, SHIFT_QP_EV_ABANDONED, ktime_get_real_ns());
+	if (sqp->to == SHIFT_PATH_OWN || READ_ONCE(sqp->own_hold)) {
+		/* it stays on a QP of ours; nobody was told otherwise */
+		sqp->to = sqp->path;
+		shift_own_release(sqp);
+	} else {
+		memset(&sqp->times, 0, sizeof(sqp->times));
+		shift_stat_inc(SHIFT_STAT_ABANDONED);
+		shift_notify_qp(sqp, SHIFT_QP_EV_ABANDONED, ktime_get_real_ns());
+	}
 	if (sqp->move_until)
 		shift_switch_later(sqp, SHIFT_AGAIN_MS);
 	if (sqp->path) {

@@ -18,6 +18,24 @@
 #define FLUSH_US	20000	/* for the CQ to have room, and for flushes; scaled */
 
 /*
+ * What was polled, as the provider has it.  After the QP was given back that may be of before,
+ * when completions came from side rings: that is no more than the rings hold.
+ */
+static u32 sends_polled(struct shift_qp *sqp)
+{
+	u32 tail = shift_word_read(&sqp->sq_tail), number = sqp->mlx5->number;
+
+	return sqp->mlx5->again && number - tail <= SHIFT_MLX5_MAX_RING ? number : tail;
+}
+
+static u32 recvs_polled(struct shift_qp *sqp)
+{
+	u32 tail = shift_word_read(&sqp->rq_tail);
+
+	return sqp->mlx5->again && -tail <= SHIFT_MLX5_MAX_RING ? 0 : tail;
+}
+
+/*
  * The send ring as it is now; sqp->lock, and nothing else uses the ledger yet.  @fenced:
  * what was outstanding was flushed by us, and just now.  A QP that broke by itself did so
  * with the oldest that it had.
@@ -34,7 +52,7 @@ static void look(struct shift_qp *sqp, bool fenced, struct shift_mlx5_view *view
 	shift_mlx5_cq_find(sqp->scq, sqp->qpn, false, U32_MAX, &found);
 	/* what was replaced there was polled: the tail is read after it */
 	smp_rmb();
-	tail = shift_word_read(&sqp->sq_tail);
+	tail = sends_polled(sqp);
 	word = shift_word_read64(&sqp->anchor);
 	shift_ring_copy(&sqp->sq_heads, sqp->mlx5->heads);
 	shift_ring_copy(&sqp->sq, sqp->ledger.raw);
@@ -288,7 +306,7 @@ static u16 first_recv(struct shift_qp *sqp, u16 *posted)
 	shift_mlx5_cq_find(sqp->rcq, sqp->qpn, true, U32_MAX, &found);
 	/* what was replaced there was polled: the tail is read after it */
 	smp_rmb();
-	tail = shift_word_read(&sqp->rq_tail);
+	tail = recvs_polled(sqp);
 	*posted = shift_mlx5_counter(&sqp->rq_word);
 	return found.success ? shift_mlx5_later(found.last + 1, tail, *posted) : tail;
 }

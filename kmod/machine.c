@@ -66,7 +66,7 @@ static bool refuses(struct shift_qp *sqp, const struct shift_msg *m)
 	if (shift_move_stays(sqp))
 		return true;
 	if (m->req.cause != SHIFT_CAUSE_OPERATOR || !shift_switch_healthy(sqp) ||
-	    !shift_switch_joins(sqp, m) || shift_move_settle(sqp))
+	    !shift_switch_joins(sqp, m) || shift_move_settle(sqp, m->req.to))
 		return false;
 	shift_switch_call_off(sqp);
 	return true;
@@ -86,7 +86,7 @@ static void handle_message(struct shift_qp *sqp, const struct shift_msg *m)
 		return;
 	if (m->type == SHIFT_MSG_REQ) {
 		/* one backup; and drains are for rings that can be given back */
-		if (!m->req.to || m->req.to >= SHIFT_PATHS || m->req.kind == SHIFT_KIND_DRAIN) {
+		if (!m->req.to || m->req.to > SHIFT_PATH_OWN || m->req.kind == SHIFT_KIND_DRAIN) {
 			shift_switch_nack(sqp, m);
 			return;
 		}
@@ -102,6 +102,12 @@ static void handle_message(struct shift_qp *sqp, const struct shift_msg *m)
 	}
 	if (m->type == SHIFT_MSG_GONE) {
 		shift_switch_peer_gone(sqp);
+		return;
+	}
+	/* its own QP does not work before its provider is ready: the peer's READY waits */
+	if (m->type == SHIFT_MSG_READY && sqp->state == SHIFT_ST_SYNC &&
+	    sqp->to == SHIFT_PATH_OWN && !shift_own_ready(sqp)) {
+		shift_inbox_keep(sqp, m);
 		return;
 	}
 	mine = m->type == SHIFT_MSG_NACK && m->epoch == sqp->highest;
@@ -243,6 +249,7 @@ static void handle_deadline(struct shift_qp *sqp)
 			if (port_lost(sqp))
 				handle_fault(sqp);
 			shift_move_again(sqp);
+			shift_own_run(sqp);
 			break;
 		}
 		fallthrough;
@@ -289,6 +296,10 @@ static bool machine_round(struct shift_qp *sqp)
 	}
 	if (test_and_clear_bit(SHIFT_QP_MOVE, &sqp->flags)) {
 		shift_move_run(sqp);
+		any = true;
+	}
+	if (test_and_clear_bit(SHIFT_QP_OWN, &sqp->flags)) {
+		shift_own_run(sqp);
 		any = true;
 	}
 	if (test_and_clear_bit(SHIFT_QP_FOLLOW, &sqp->flags)) {

@@ -13,6 +13,12 @@
 #define SETTLE_TIMES	4	/* as long, if an atomic is among it */
 #define MOVE_MS		10000	/* for one that cannot be made at once, scaled */
 
+static u64 from_now(unsigned int ms)
+{
+	return ktime_get_ns() + (u64)ms * NSEC_PER_MSEC *
+	       max(READ_ONCE(shift_deadline_scale), 1u);
+}
+
 static bool default_still(struct shift_qp *sqp, struct ib_qp_attr *attr)
 {
 	u32 psn = attr->rq_psn;
@@ -68,7 +74,9 @@ static bool once(struct shift_qp *sqp)
 /* Has it been settled? */
 bool shift_move_holds(struct shift_qp *sqp)
 {
-	return sqp->path ? shift_standby_is_held(sqp) : test_bit(SHIFT_QP_GATED, &sqp->flags);
+	if (sqp->path)
+		return shift_standby_is_held(sqp) || READ_ONCE(sqp->own_hold);
+	return test_bit(SHIFT_QP_GATED, &sqp->flags);
 }
 
 static bool settle(struct shift_qp *sqp)
@@ -101,6 +109,7 @@ static void show_waits(struct shift_qp *sqp, enum shift_qp_state waits)
 /**
  * shift_move_settle - post nothing new and let what is under way finish
  * @sqp: the QP, locked, on a path that works.
+ * @to: where it is to go.
  *
  * Atomics get their answers, no READ is asked twice.  And rxe does not survive a RESET
  * in the middle of a packet, as it processes packets beside its tasks; so both ends do
@@ -111,9 +120,12 @@ static void show_waits(struct shift_qp *sqp, enum shift_qp_state waits)
  * Context: process context; sleeps.
  * Return: false if an atomic is under way, or what cannot be moved at all.
  */
-bool shift_move_settle(struct shift_qp *sqp)
+bool shift_move_settle(struct shift_qp *sqp, u8 to)
 {
 	bool over;
+
+	if (to == SHIFT_PATH_OWN)
+		return shift_own_settle(sqp, from_now(SETTLE_US / USEC_PER_MSEC));
 
 	if (!sqp->path && (!sqp->registered || test_bit(SHIFT_QP_FENCED, &sqp->flags)))
 		return true;
@@ -159,12 +171,6 @@ static bool wanted(const struct shift_qp *sqp, u8 path)
 	bool backup = path == SHIFT_PATH_BACKUP;
 
 	return backup == backup_wanted(sqp);
-}
-
-static u64 from_now(unsigned int ms)
-{
-	return ktime_get_ns() + (u64)ms * NSEC_PER_MSEC *
-	       max(READ_ONCE(shift_deadline_scale), 1u);
 }
 
 /**

@@ -59,6 +59,9 @@ struct shift_qp_pins {
  * @armed: a CQ's application waits for an event: true once for each arming.  scq->lock.
  *	NULL: what the req_notify_cq op was asked for.
  *
+ * @sleeps: has the application of a CQ ever asked for an event?  scq->lock.  NULL: no QP of
+ *	this kind is given back.
+ *
  * A QP on its own device; sqp->lock, unless said otherwise:
  * @starts: its next life begins where its rings are now: registered in RESET, or about to go
  *	to RTS.
@@ -88,6 +91,9 @@ struct shift_qp_pins {
  * @decode_recv: a receive that is.
  * @recv_wr_id: as @wr_id.
  * @recvs_completed: as @completed.
+ * @rebase: from where its indices are to begin with 0, for the provider.  -EAGAIN: that is
+ *	not known now.  NULL: it cannot be given back.
+ * @rebased: they do; nothing is outstanding but receives, which are taken in anew.
  */
 struct shift_provider {
 	u32 id;
@@ -97,6 +103,7 @@ struct shift_provider {
 	int (*pin_qp)(struct shift_qp_pins *pins, const struct shift_abi_reg_qp *reg);
 
 	bool (*armed)(struct shift_cq *scq, bool solicited);
+	bool (*sleeps)(const struct shift_cq *scq);
 
 	void (*starts)(struct shift_qp *sqp);
 	int (*movable)(struct shift_qp *sqp);
@@ -120,6 +127,8 @@ struct shift_provider {
 	int (*decode_recv)(const struct shift_qp *sqp, u64 seq, struct shift_wr *wr);
 	u64 (*recv_wr_id)(const struct shift_qp *sqp, u64 seq);
 	void (*recvs_completed)(struct shift_qp *sqp, u64 seq);
+	int (*rebase)(struct shift_qp *sqp, struct shift_abi_rebase *base);
+	void (*rebased)(struct shift_qp *sqp, const struct shift_abi_rebase *base);
 };
 
 extern const struct shift_provider shift_provider_rxe;	/* provider_rxe.c */

@@ -70,6 +70,7 @@ static int mlx5_pin_qp(struct shift_qp_pins *pins, const struct shift_abi_reg_qp
 /* sqp->sq_psn and the anchor, which is 0 then, say it all */
 static void mlx5_starts(struct shift_qp *sqp)
 {
+	sqp->mlx5->again = false;
 }
 
 static u32 mlx5_cause(struct shift_qp *sqp)
@@ -168,8 +169,10 @@ int shift_mlx5_take(struct shift_qp *sqp, struct shift_wr *wr)
 	struct shift_mlx5_sq sq;
 	u32 blocks;
 
-	if (!posted)
+	if (!posted) {
+		sqp->mlx5->anchor = shift_word_read64(&sqp->anchor);
 		return 0;
+	}
 	copy_block(sqp, index);
 	blocks = min_t(u32, blocks_of(sqp, index), posted);
 	for (i = 1; i < blocks; i++)
@@ -226,12 +229,35 @@ static u64 mlx5_recv_wr_id(const struct shift_qp *sqp, u64 seq)
 	return (u16)seq;
 }
 
+/* What is posted meanwhile lies behind the anchor that was kept. */
+static int mlx5_rebase(struct shift_qp *sqp, struct shift_abi_rebase *base)
+{
+	u16 index = *index_at(sqp, sqp->ledger.head);
+	u64 anchor = sqp->mlx5->anchor;
+
+	if (SHIFT_MLX5_ANCHOR_INDEX(anchor) != index)
+		return -EAGAIN;
+	base->sq_base = index;
+	base->rq_base = (u16)sqp->recvs.done;
+	base->packets = anchor & ~0xffffULL;
+	return 0;
+}
+
+static void mlx5_rebased(struct shift_qp *sqp, const struct shift_abi_rebase *base)
+{
+	sqp->mlx5->again = true;
+	sqp->mlx5->number = base->sq_number;
+	*index_at(sqp, sqp->ledger.head) = 0;
+	sqp->mlx5->anchor = 0;
+}
+
 const struct shift_provider shift_provider_mlx5 = {
 	.id = SHIFT_PROVIDER_MLX5,
 	.driver = RDMA_DRIVER_MLX5,
 	.pin_cq = mlx5_pin_cq,
 	.pin_qp = mlx5_pin_qp,
 	.armed = shift_mlx5_cq_armed,
+	.sleeps = shift_mlx5_cq_sleeps,
 	.starts = mlx5_starts,
 	.movable = shift_mlx5_movable,
 	.cause = mlx5_cause,
@@ -251,4 +277,6 @@ const struct shift_provider shift_provider_mlx5 = {
 	.decode_recv = mlx5_decode_recv,
 	.recv_wr_id = mlx5_recv_wr_id,
 	.recvs_completed = mlx5_completed,
+	.rebase = mlx5_rebase,
+	.rebased = mlx5_rebased,
 };

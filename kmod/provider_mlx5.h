@@ -12,6 +12,9 @@
  * @wqe: the WQE that was decoded last.
  * @at: index of the WQE of each entry, by ledger slot; of the head: where the next one
  *	will be.
+ * @anchor: the provider's, when all that was posted was taken in last.
+ * @again: the application's QP was given back, and what it polled may yet be from before.
+ * @number: sends that were posted before.
  * @heads: before there is a ledger: a copy of struct shift_qp_pins' sq_heads, of one
  *	word for each two slots.
  *
@@ -19,6 +22,9 @@
  */
 struct shift_mlx5_qp {
 	struct shift_mlx5_wqe wqe;
+	u64 anchor;
+	bool again;
+	u32 number;
 	union {
 		DECLARE_FLEX_ARRAY(u16, at);
 		DECLARE_FLEX_ARRAY(u32, heads);
@@ -47,6 +53,7 @@ u32 shift_mlx5_cq_room(struct shift_cq *scq);
 void shift_mlx5_cq_find(struct shift_cq *scq, u32 qpn, bool recvs, u32 most,
 			struct shift_mlx5_found *found);
 bool shift_mlx5_cq_armed(struct shift_cq *scq, bool solicited);	/* scq->lock */
+bool shift_mlx5_cq_sleeps(const struct shift_cq *scq);		/* the same */
 
 /* fence_mlx5.c */
 int shift_mlx5_fence(struct shift_qp *sqp, bool *errored);

@@ -116,6 +116,9 @@ static bool take_in(struct shift_qp *sqp)
 {
 	int err;
 
+	/* its provider says when it is done */
+	if (sqp->rebase == SHIFT_REBASE_BUSY)
+		return false;
 	ingest(sqp);
 	sqp->provider->recvs_completed(sqp, sqp->recvs.tail);
 	err = post_all(sqp);

@@ -237,6 +237,7 @@ int shift_qp_register(struct shift_qp *sqp, const struct shift_abi_reg_qp *reg)
 	sqp->recvs = recvs;
 	sqp->provider = provider;
 	WRITE_ONCE(sqp->notes, notes);
+	sqp->rebases = reg->create_flags & SHIFT_QP_CREATE_REBASE && provider->rebase;
 	/* of its first life here, which costs its first modify to RTS nothing */
 	provider->starts(sqp);
 	sqp->start_told = true;

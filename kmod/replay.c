@@ -144,7 +144,7 @@ static void ingest(struct shift_qp *sqp)
 	struct shift_wr wr;
 	int err;
 
-	while (!sqp->stop_status && has_room(l)) {
+	while (!sqp->stop_status && has_room(l) && !shift_own_keeps_off(sqp)) {
 		err = sqp->provider->take(sqp, &wr);
 		if (!err)
 			break;
@@ -381,7 +381,7 @@ void shift_replay_flush(struct shift_qp *sqp)
 
 	lockdep_assert_held(&sqp->lock);
 	/* not fenced: what it has posted is the driver's to flush */
-	if (!sqp->registered || !sqp->ledger_live)
+	if (!sqp->registered || !sqp->ledger_live || READ_ONCE(sqp->rebase) == SHIFT_REBASE_BUSY)
 		return;
 	do {
 		spin_lock_bh(&sqp->ledger_lock);

@@ -178,6 +178,7 @@ struct shift_cq {
 #define SHIFT_PATH_BACKUP	1	/* a QP of the kernel's on the backup device */
 #define SHIFT_PATH_HOME		2	/* one on its own device: back after a switch */
 #define SHIFT_PATHS		3
+#define SHIFT_PATH_OWN		3	/* a target only: its own QP again, which is path 0 then */
 
 #define SHIFT_QP_ERRORED	0	/* an error CQE was swallowed, or the active QP broke */
 #define SHIFT_QP_FENCED		1	/* default or backup was reset since the last RUN */
@@ -198,6 +199,7 @@ struct shift_cq {
 #define SHIFT_QP_TIDY		12	/* QPs of the last switch are to be put away */
 #define SHIFT_QP_KEPT		17	/* a doorbell was kept while GATED */
 #define SHIFT_QP_SOON		18	/* is to be paired at the next tick: on a list */
+#define SHIFT_QP_OWN		19	/* its own QP may be given back: own.c */
 
 /* kinds of messages that can wait in a QP's mailbox: one each, newest epoch */
 struct shift_mailbox {
@@ -251,6 +253,20 @@ static inline u8 *shift_recv_raw(const struct shift_recvs *r, u64 seq)
 {
 	return r->raw + (size_t)((u32)seq & (r->slots - 1)) * r->slot_size;
 }
+
+/**
+ * enum shift_rebase - how far the provider is with its rings: own.c; ledger_lock
+ * @SHIFT_REBASE_NONE: it is not wanted.
+ * @SHIFT_REBASE_WANTED: all is stopped and empty: it may begin.
+ * @SHIFT_REBASE_BUSY: its rings are being changed: nothing is read there.
+ * @SHIFT_REBASED: their indices begin with 0.
+ */
+enum shift_rebase {
+	SHIFT_REBASE_NONE,
+	SHIFT_REBASE_WANTED,
+	SHIFT_REBASE_BUSY,
+	SHIFT_REBASED,
+};
 
 struct shift_standby;	/* standby.h: a QP of the kernel's */
 struct shift_srq;	/* srq.h: a shared receive queue */
@@ -323,6 +339,7 @@ struct shift_qp {
 
 	/* provider */
 	bool registered;
+	bool rebases;			/* its provider can REBASE */
 	bool start_told;		/* provider->starts() was called for the next RTS */
 	const struct shift_provider *provider;	/* once it was registered */
 	struct shift_ring sq, rq, sq_heads;
@@ -332,6 +349,18 @@ struct shift_qp {
 	u32 lock_free;
 	bool provider_held;		/* flag word is set: providers WAIT */
 	wait_queue_head_t gate_wait;
+
+	/* given back to the application: own.c */
+	bool own_hold;			/* what is posted waits; ledger_lock */
+	enum shift_rebase rebase;	/* ledger_lock */
+	bool own_ask;			/* the next ask is for that */
+	bool own_aborted;		/* it did not come about: the switch back does not count */
+	bool own_connected;		/* the application's QP is, and a switch not over */
+	bool nudged;			/* its provider was sent a word, and has not got it */
+	u64 nudged_ns, awake_ns, own_next_ns;	/* ktime: when, it got one, the next try */
+	u8 own_tries;
+	struct list_head own_node;	/* among those of which a process has one at a time */
+	u32 own_peer_qpn;
 
 	/* peer and backup */
 	struct shift_link *link[2];	/* of the default and of the backup device */
@@ -459,6 +488,7 @@ struct shift_cq_slot {
 
 int shift_cq_push(struct shift_cq *scq, const struct shift_abi_wc *wc,
 		  const struct shift_cq_slot *slot);
+int shift_cq_tell(struct shift_cq *scq, const struct shift_abi_wc *wc);
 bool shift_cq_registered(struct shift_cq *scq);
 void shift_cq_device_gone(struct shift_dev *sdev);
 
@@ -524,6 +554,7 @@ enum shift_stat {
 	SHIFT_STAT_UNKNOWN,		/* QPs whose NIC could not be asked how far it got */
 	SHIFT_STAT_DOUBTFUL,		/* operations posted again that may be executed twice */
 	SHIFT_STAT_STALLED,		/* kernel-owned QPs whose work stood still */
+	SHIFT_STAT_GIVEN_BACK,		/* QPs that run on their application's own QP again */
 	__SHIFT_STAT_MAX
 };
 

@@ -30,6 +30,10 @@ u32 shift_standby_qpn(const struct shift_qp *sqp, u8 path)
 {
 	const struct shift_standby *b = path < SHIFT_PATHS ? sqp->spare[path] : NULL;
 
+	/* its number on the wire, which is the device's affair */
+	if (path == SHIFT_PATH_OWN)
+		return sqp->qp ? sqp->qp->qp_num : 0;
+
 	return b ? b->qp->qp_num : 0;
 }
 
@@ -182,6 +186,8 @@ int shift_standby_prepare(struct shift_qp *sqp, u8 path)
 	struct ib_pd *pd;
 
 	lockdep_assert_held(&sqp->lock);
+	if (path == SHIFT_PATH_OWN)
+		return shift_own_able(sqp) ? 0 : -EAGAIN;
 	if (!path || path >= SHIFT_PATHS)
 		return -ENODEV;
 	b = sqp->spare[path];
@@ -447,7 +453,7 @@ void shift_standby_open(struct shift_qp *sqp)
 /* It is about to be fenced, to go to the spare QP of @path: may it?  sqp->lock. */
 int shift_standby_claim(struct shift_qp *sqp, u8 path)
 {
-	const struct shift_standby *b = sqp->spare[path];
+	const struct shift_standby *b = path < SHIFT_PATHS ? sqp->spare[path] : NULL;
 
 	return shift_srq_claim(sqp, b ? b->pool : NULL);
 }
@@ -474,6 +480,10 @@ int shift_standby_arm(struct shift_qp *sqp, u8 path, u32 epoch, u32 qpn)
 	struct shift_standby *b;
 	int err;
 
+	if (path == SHIFT_PATH_OWN) {
+		retire(sqp, NULL);
+		return shift_own_arm(sqp, epoch, qpn);
+	}
 	err = shift_standby_prepare(sqp, path);
 	if (err)
 		return err;

@@ -32,13 +32,20 @@ u32 shift_start_psn(u64 cookie, u32 epoch)
 	return shift_psn_add(hash_64(cookie, 24), (epoch & 0xff) << 16);
 }
 
-/* The device of a standby, and both ends' addresses on its path. */
-static int to_rtr(struct shift_standby *b, u32 qpn, u32 epoch, struct ib_qp_attr *attr)
+/* A QP of the kernel's; @b NULL: the application's own, past our own wrapper. */
+static int change(struct shift_qp *sqp, struct shift_standby *b, struct ib_qp_attr *attr, int mask)
 {
-	struct shift_qp *sqp = b->sqp;
-	bool home = b->path == SHIFT_PATH_HOME;
+	return b ? ib_modify_qp(b->qp, attr, mask) :
+		   sqp->sdev->saved.modify_qp(sqp->qp, attr, mask, NULL);
+}
+
+/* Its device, and both ends' addresses on its path. */
+static int to_rtr(struct shift_qp *sqp, struct shift_standby *b, u32 qpn, u32 epoch,
+		  struct ib_qp_attr *attr)
+{
+	bool home = !b || b->path == SHIFT_PATH_HOME;
 	union ib_gid remote = home ? sqp->dgid : sqp->backup_dgid;
-	struct ib_device *ibdev = b->qp->device;
+	struct ib_device *ibdev = b ? b->qp->device : sqp->qp->device;
 	struct shift_link *link = sqp->link[!home];
 	const struct ib_gid_attr *gid;
 	int err;
@@ -63,7 +70,7 @@ static int to_rtr(struct shift_standby *b, u32 qpn, u32 epoch, struct ib_qp_attr
 				sqp->app.ah_attr.grh.traffic_class, gid);
 	if (attr->ah_attr.type == RDMA_AH_ATTR_TYPE_ROCE && link)
 		shift_link_dmac(link, attr->ah_attr.roce.dmac);
-	err = ib_modify_qp(b->qp, attr, RTR_MASK);
+	err = change(sqp, b, attr, RTR_MASK);
 	rdma_destroy_ah_attr(&attr->ah_attr);
 	return err;
 }
@@ -81,23 +88,38 @@ static u8 ack_timeout(const struct shift_qp *sqp)
 	return timeout ? max_t(u8, timeout, min_t(u8, timeout + slow, SHIFT_ACK_SLOWEST)) : 0;
 }
 
-static int to_rts(struct shift_standby *b, u32 epoch, struct ib_qp_attr *attr)
+static int to_rts(struct shift_qp *sqp, struct shift_standby *b, u32 epoch,
+		  struct ib_qp_attr *attr)
 {
-	struct shift_qp *sqp = b->sqp;
-	int err;
-
 	memset(attr, 0, sizeof(*attr));
 	attr->qp_state = IB_QPS_RTS;
-	attr->timeout = ack_timeout(sqp);
+	attr->timeout = b ? ack_timeout(sqp) : sqp->app.timeout;
 	attr->retry_cnt = sqp->app.retry_cnt;
-	attr->rnr_retry = 7;	/* without end: the peer's receives are being moved too */
+	/* without end: the peer's receives are being moved too */
+	attr->rnr_retry = b ? 7 : sqp->app.rnr_retry;
 	attr->sq_psn = shift_start_psn(sqp->cookie, epoch);
 	attr->max_rd_atomic = sqp->app.max_rd_atomic;
-	err = ib_modify_qp(b->qp, attr, RTS_MASK);
+	return change(sqp, b, attr, RTS_MASK);
+}
+
+static int standby_to_rts(struct shift_standby *b, u32 epoch, struct ib_qp_attr *attr)
+{
+	struct shift_qp *sqp = b->sqp;
+	int err = to_rts(sqp, b, epoch, attr);
+
 	spin_lock_bh(&sqp->ledger_lock);
 	b->sends = !err;
 	spin_unlock_bh(&sqp->ledger_lock);
 	return err;
+}
+
+static int to_init(struct shift_qp *sqp, struct shift_standby *b, struct ib_qp_attr *attr)
+{
+	memset(attr, 0, sizeof(*attr));
+	attr->qp_state = IB_QPS_INIT;
+	attr->port_num = 1;
+	attr->qp_access_flags = sqp->app.qp_access_flags;
+	return change(sqp, b, attr, INIT_MASK);
 }
 
 /**
@@ -118,15 +140,42 @@ int shift_standby_connect(struct shift_standby *b, u32 epoch, u32 qpn)
 	attr = kzalloc(sizeof(*attr), GFP_NOIO);
 	if (!attr)
 		return -ENOMEM;
-	attr->qp_state = IB_QPS_INIT;
-	attr->port_num = 1;
-	attr->qp_access_flags = sqp->app.qp_access_flags;
-	err = ib_modify_qp(b->qp, attr, INIT_MASK);
+	err = to_init(sqp, b, attr);
 	if (!err)
-		err = to_rtr(b, qpn, epoch, attr);
+		err = to_rtr(sqp, b, qpn, epoch, attr);
 	/* one that has not said how long it waits for ACKs sends nothing yet */
 	if (!err && sqp->app_state != IB_QPS_RTR)
-		err = to_rts(b, epoch, attr);
+		err = standby_to_rts(b, epoch, attr);
+	kfree(attr);
+	return err;
+}
+
+/**
+ * shift_own_connect - the application's own QP, which is in RESET, to the peer's own
+ * @sqp: the QP, that shift_own_arm() has armed.
+ *
+ * Return: 0 or a negative errno; then it is in RESET again.
+ */
+int shift_own_connect(struct shift_qp *sqp)
+{
+	u32 epoch = sqp->armed[0].epoch;
+	struct ib_qp_attr *attr;
+	int err;
+
+	lockdep_assert_held(&sqp->lock);
+	attr = kzalloc(sizeof(*attr), GFP_NOIO);
+	if (!attr)
+		return -ENOMEM;
+	err = to_init(sqp, NULL, attr);
+	if (!err)
+		err = to_rtr(sqp, NULL, sqp->own_peer_qpn, epoch, attr);
+	if (!err)
+		err = to_rts(sqp, NULL, epoch, attr);
+	if (err) {
+		memset(attr, 0, sizeof(*attr));
+		attr->qp_state = IB_QPS_RESET;
+		change(sqp, NULL, attr, IB_QP_STATE);
+	}
 	kfree(attr);
 	return err;
 }
@@ -154,7 +203,7 @@ int shift_standby_modify(struct shift_qp *sqp, int mask)
 	if (!attr)
 		return -ENOMEM;
 	if (!b->sends)
-		err = to_rts(b, sqp->armed[b->path].epoch, attr);
+		err = standby_to_rts(b, sqp->armed[b->path].epoch, attr);
 	if (!err && mask & CHANGES) {
 		attr->qp_access_flags = sqp->app.qp_access_flags;
 		attr->min_rnr_timer = sqp->app.min_rnr_timer;

@@ -14,6 +14,7 @@
 #include "trace.h"
 
 #define SHIFT_ASKS_MAX	3	/* SWITCH_REQs of one switch */
+#define SHIFT_OWN_MS	300	/* for a provider to change its rings */
 
 /* Consent has to be given over the path it is about; all else may go any way. */
 static bool bound_to_path(u8 type)
@@ -57,7 +58,7 @@ static u8 choose_path(const struct shift_qp *sqp)
 {
 	bool must;
 	u8 others = shift_srq_path(sqp, &must);
-	bool away = sqp->path || test_bit(SHIFT_QP_FENCED, &sqp->flags);
+	bool away = sqp->path || test_bit(SHIFT_QP_FENCED, &sqp->flags) || sqp->own_connected;
 	bool home = away && link_up(sqp, SHIFT_PATH_HOME) && !READ_ONCE(sqp->sdev->port_down);
 	bool backup = link_up(sqp, SHIFT_PATH_BACKUP);
 
@@ -65,6 +66,8 @@ static u8 choose_path(const struct shift_qp *sqp)
 		return link_up(sqp, others) ? others : 0;
 	if (!home || !backup)
 		return home ? SHIFT_PATH_HOME : backup ? SHIFT_PATH_BACKUP : 0;
+	if (sqp->to == SHIFT_PATH_OWN && sqp->state != SHIFT_ST_RUN && away)
+		return SHIFT_PATH_HOME;		/* that did not come about */
 	if (sqp->asks)
 		return sqp->to == SHIFT_PATH_BACKUP ? SHIFT_PATH_HOME : SHIFT_PATH_BACKUP;
 	return sqp->path == SHIFT_PATH_BACKUP ? SHIFT_PATH_HOME : SHIFT_PATH_BACKUP;
@@ -88,7 +91,7 @@ bool shift_switch_healthy(struct shift_qp *sqp)
 	if (test_bit(SHIFT_QP_ERRORED, &sqp->flags))
 		return false;
 	if (!sqp->path)
-		return !test_bit(SHIFT_QP_FENCED, &sqp->flags);
+		return !test_bit(SHIFT_QP_FENCED, &sqp->flags) && !sqp->own_connected;
 	spin_lock_bh(&sqp->ledger_lock);
 	open = shift_standby_is_open(sqp);
 	spin_unlock_bh(&sqp->ledger_lock);
@@ -204,6 +207,9 @@ static void start_deadline(struct shift_qp *sqp, enum shift_state state)
 
 	if (!ms)
 		return;
+	/* posts wait, and an application that does not poll any more */
+	if (state == SHIFT_ST_SYNC && sqp->to == SHIFT_PATH_OWN)
+		ms = SHIFT_OWN_MS;
 	sqp->deadline_ns = ktime_get_ns() + (u64)ms * NSEC_PER_MSEC *
 			   max(READ_ONCE(shift_deadline_scale), 1u);
 	shift_switch_arm(sqp, min_t(unsigned int, ms, SHIFT_RESEND_MS));
@@ -215,8 +221,10 @@ static enum shift_event act_ask(struct shift_qp *sqp)
 	struct shift_msg m = { .type = SHIFT_MSG_REQ };
 
 	sqp->highest = shift_epoch_next(sqp->highest, sqp->cookie > sqp->peer_cookie);
-	sqp->to = choose_path(sqp);
-	if (!sqp->asks++) {
+	sqp->own_aborted |= shift_own_is_under_way(sqp);
+	sqp->to = sqp->own_ask ? SHIFT_PATH_OWN : choose_path(sqp);
+	sqp->own_ask = false;
+	if (!sqp->asks++ && sqp->to != SHIFT_PATH_OWN && !sqp->own_aborted) {
 		memset(&sqp->times, 0, sizeof(sqp->times));
 		sqp->times.fault = ktime_get_real_ns();
 		shift_stat_inc(SHIFT_STAT_FAULTS);
@@ -225,9 +233,11 @@ static enum shift_event act_ask(struct shift_qp *sqp)
 	if (shift_standby_prepare(sqp, sqp->to))
 		return __SHIFT_EV_MAX;	/* the deadline tries again, or ends it */
 	if (shift_move_settles(sqp->cause)) {
-		if (!shift_move_settle(sqp) && sqp->cause == SHIFT_CAUSE_OPERATOR &&
+		if (!shift_move_settle(sqp, sqp->to) && sqp->cause == SHIFT_CAUSE_OPERATOR &&
 		    shift_switch_healthy(sqp))
 			return SHIFT_EV_DEADLINE;
+		if (sqp->state != SHIFT_ST_ASKED)
+			return __SHIFT_EV_MAX;	/* it has failed meanwhile */
 		start_deadline(sqp, SHIFT_ST_ASKED);
 	}
 	m.epoch = sqp->highest;
@@ -281,9 +291,10 @@ void shift_switch_ready(struct shift_qp *sqp)
 {
 	struct shift_msg m = { .type = SHIFT_MSG_READY, .epoch = sqp->epoch };
 
-	if (sqp->state != SHIFT_ST_SYNC && (sqp->state != SHIFT_ST_RUN || !sqp->path))
+	if (sqp->state != SHIFT_ST_SYNC &&
+	    (sqp->state != SHIFT_ST_RUN || (!sqp->path && sqp->to != SHIFT_PATH_OWN)))
 		return;
-	if (!shift_standby_ready(sqp))
+	if (sqp->to == SHIFT_PATH_OWN ? !shift_own_ready(sqp) : !shift_standby_ready(sqp))
 		return;
 	m.ready.to = sqp->to;
 	m.ready.qpn = sqp->qpn_here;
@@ -326,6 +337,7 @@ static enum shift_event act_join(struct shift_qp *sqp, const struct shift_msg *m
 
 	sqp->epoch = m->epoch;
 	sqp->highest = m->epoch;
+	sqp->own_aborted |= shift_own_is_under_way(sqp) && message_target(m) != SHIFT_PATH_OWN;
 	sqp->to = message_target(m);
 	sqp->qpn_here = shift_standby_qpn(sqp, sqp->to);
 	if (!sqp->asks) {
@@ -341,12 +353,14 @@ static enum shift_event act_join(struct shift_qp *sqp, const struct shift_msg *m
 			sqp->cause = SHIFT_CAUSE_PEER;
 		/* with the consent the peer is fenced */
 		if (shift_move_settles(m->req.cause))
-			shift_move_settle(sqp);
+			shift_move_settle(sqp, sqp->to);
 		ack.ack.to = sqp->to;
 		shift_switch_send(sqp, sqp->to, &ack);
 	}
 	sqp->times.agreed = ktime_get_real_ns();
-	shift_notify_qp(sqp, SHIFT_QP_EV_AGREED, sqp->times.agreed);
+	if (sqp->to != SHIFT_PATH_OWN)
+		shift_notify_qp(sqp, SHIFT_QP_EV_AGREED, sqp->times.agreed);
+	shift_own_forget(sqp);
 
 	if (shift_standby_claim(sqp, sqp->to)) {
 		shift_switch_fail(sqp, IB_WC_RETRY_EXC_ERR);
@@ -374,7 +388,8 @@ static enum shift_event act_join(struct shift_qp *sqp, const struct shift_msg *m
 	shift_srq_fenced(sqp);
 	if (!away)
 		shift_mw_recycle(sqp);
-	shift_notify_qp(sqp, SHIFT_QP_EV_FENCED, sqp->times.fenced);
+	if (sqp->to != SHIFT_PATH_OWN)
+		shift_notify_qp(sqp, SHIFT_QP_EV_FENCED, sqp->times.fenced);
 	return sqp->unfenced ? SHIFT_EV_UNFENCED : SHIFT_EV_FENCED;
 }
 
@@ -412,8 +427,13 @@ static void act_replay(struct shift_qp *sqp, const struct shift_msg *m)
 {
 	struct shift_ledger *l = &sqp->ledger;
 	u32 executed = 0, replayed = 0, resumed = 0;
+	u8 from = sqp->path;
 	u64 seq;
 
+	if (sqp->to == SHIFT_PATH_OWN) {
+		shift_own_returned(sqp);
+		return;
+	}
 	spin_lock_bh(&sqp->ledger_lock);
 	for (seq = l->tail; seq < l->head; seq++) {
 		struct shift_entry *e = shift_ledger_at(l, seq);
@@ -432,15 +452,19 @@ static void act_replay(struct shift_qp *sqp, const struct shift_msg *m)
 	sqp->unfenced = false;
 	sqp->reason = SHIFT_REASON_NONE;
 	sqp->asks = 0;
-	sqp->switches++;
 	sqp->executed = executed;
 	sqp->replayed = replayed;
 	sqp->first_done = false;
 	clear_bit(SHIFT_QP_ERRORED, &sqp->flags);
 	/* FENCED stays: the default QP is in RESET for good */
-	shift_stat_inc(SHIFT_STAT_SWITCHES);
-	if (sqp->path == SHIFT_PATH_HOME)
-		shift_stat_inc(SHIFT_STAT_RETURNS);
+	/* where it was before it could not be given back, after all: that is no switch */
+	if (!sqp->own_aborted || sqp->path != SHIFT_PATH_HOME) {
+		sqp->switches++;
+		shift_stat_inc(SHIFT_STAT_SWITCHES);
+		if (sqp->path == SHIFT_PATH_HOME)
+			shift_stat_inc(SHIFT_STAT_RETURNS);
+	}
+	sqp->own_aborted = false;
 	shift_stat_add(SHIFT_STAT_EXECUTED, executed);
 	shift_stat_add(SHIFT_STAT_REPLAYED, replayed);
 	shift_stat_add(SHIFT_STAT_RESUMED, resumed);
@@ -454,8 +478,11 @@ static void act_replay(struct shift_qp *sqp, const struct shift_msg *m)
 		set_bit(SHIFT_QP_STANDBY_ERR, &sqp->flags);
 	set_bit(SHIFT_QP_KICK, &sqp->flags);
 	set_bit(SHIFT_QP_TIDY, &sqp->flags);
+	shift_own_release(sqp);
 	shift_move_done(sqp);
 	shift_switch_watch(sqp);
+	if (sqp->path == SHIFT_PATH_HOME && from == SHIFT_PATH_BACKUP)
+		shift_own_wish(sqp);
 }
 
 /* The action of a rule; returns an event that follows from it at once, or MAX. */

@@ -144,10 +144,34 @@ bool shift_move_stays(struct shift_qp *sqp);		/* sqp->lock */
 bool shift_move_atomic(struct shift_qp *sqp);		/* sqp->lock */
 void shift_move_follow(struct shift_qp *sqp);		/* sqp->lock */
 bool shift_move_holds(struct shift_qp *sqp);		/* sqp->lock */
-bool shift_move_settle(struct shift_qp *sqp);		/* sqp->lock; sleeps */
+bool shift_move_settle(struct shift_qp *sqp, u8 to);	/* sqp->lock; sleeps */
 /* ask for it; process context, no lock: QPs told so.  One of @sdev and @link_id */
 unsigned int shift_move_ask(struct shift_dev *sdev, u32 link_id, u32 qpn, u8 to,
 			    bool keep);
+
+/* own.c: the application's own QP is given back to it; sqp->lock, unless said otherwise */
+bool shift_own_able(struct shift_qp *sqp);
+void shift_own_run(struct shift_qp *sqp);
+void shift_own_wish(struct shift_qp *sqp);
+bool shift_own_settle(struct shift_qp *sqp, u64 end);		/* sleeps */
+void shift_own_release(struct shift_qp *sqp);
+void shift_own_forget(struct shift_qp *sqp);
+int shift_own_arm(struct shift_qp *sqp, u32 epoch, u32 qpn);
+bool shift_own_ready(struct shift_qp *sqp);
+void shift_own_returned(struct shift_qp *sqp);
+long shift_own_kick(struct shift_qp *sqp);			/* no lock; sleeps */
+long shift_own_rebase(struct shift_qp *sqp, struct shift_abi_rebase *base);	/* no lock */
+/* Has both ends' consent been asked for, and the QP not arrived?  sqp->lock */
+static inline bool shift_own_is_under_way(const struct shift_qp *sqp)
+{
+	return sqp->to == SHIFT_PATH_OWN && READ_ONCE(sqp->own_hold);
+}
+
+/* Is what is posted to stay where it is for now?  ledger_lock */
+static inline bool shift_own_keeps_off(const struct shift_qp *sqp)
+{
+	return sqp->own_hold || sqp->rebase == SHIFT_REBASE_BUSY;
+}
 
 /* standby.c: QPs of the kernel's; sqp->lock */
 int shift_standby_prepare(struct shift_qp *sqp, u8 path);
@@ -166,6 +190,7 @@ void shift_qp_quiet(struct ib_qp *qp);			/* no lock needed */
 /* standby_connect.c; sqp->lock */
 u32 shift_start_psn(u64 cookie, u32 epoch);		/* no lock needed */
 int shift_standby_modify(struct shift_qp *sqp, int mask);
+int shift_own_connect(struct shift_qp *sqp);
 
 /* standby_post.c: work for the active one */
 int shift_standby_post(struct shift_qp *sqp, u64 seq, u32 *rkey);	/* ledger_lock */

@@ -191,6 +191,43 @@ static int cq_room(const struct shift_cq *scq)
 	return 0;
 }
 
+static void cq_put_entry(struct shift_cq *scq, const struct shift_abi_wc *wc)
+{
+	struct shift_abi_side *side = scq->side;
+
+	side->wc[scq->side_producer & (scq->side_entries - 1)] = *wc;
+	scq->side_producer++;
+	/* the entry before the index that shows it: the provider load-acquires it */
+	smp_store_release(&side->producer, scq->side_producer);
+	shift_word_write(&scq->flag, SHIFT_CQ_FLAG_SIDE);
+}
+
+/**
+ * shift_cq_tell - a word to the provider, for when it polls: the application is not woken
+ * @scq: the CQ.
+ * @wc: SHIFT_WC_REBASE.
+ *
+ * One whose application has ever asked for an event gets none: it may sleep.
+ *
+ * Context: process or softirq context.
+ * Return: 0, -ENOSPC, -ENODEV, -EOPNOTSUPP.
+ */
+int shift_cq_tell(struct shift_cq *scq, const struct shift_abi_wc *wc)
+{
+	int err;
+
+	spin_lock_bh(&scq->lock);
+	err = cq_room(scq);
+	/* one without a channel is polled */
+	if (!err && (!scq->provider->sleeps ||
+		     (scq->cq->cq_context && scq->provider->sleeps(scq))))
+		err = -EOPNOTSUPP;
+	if (!err)
+		cq_put_entry(scq, wc);
+	spin_unlock_bh(&scq->lock);
+	return err;
+}
+
 /**
  * shift_cq_push - hand one completion to the application
  * @scq: the CQ.
@@ -205,21 +242,15 @@ static int cq_room(const struct shift_cq *scq)
 int shift_cq_push(struct shift_cq *scq, const struct shift_abi_wc *wc,
 		  const struct shift_cq_slot *slot)
 {
-	struct shift_abi_side *side;
 	int err;
 
 	spin_lock_bh(&scq->lock);
-	side = scq->side;
 	err = cq_room(scq);
 	if (err)
 		goto out;
 	if (slot && slot->sqp->registered)
 		slot->free(slot->sqp, slot->seq + 1);
-	side->wc[scq->side_producer & (scq->side_entries - 1)] = *wc;
-	scq->side_producer++;
-	/* the entry before the index that shows it: the provider load-acquires it */
-	smp_store_release(&side->producer, scq->side_producer);
-	shift_word_write(&scq->flag, SHIFT_CQ_FLAG_SIDE);
+	cq_put_entry(scq, wc);
 	shift_stat_inc(SHIFT_STAT_SIDE_WC);
 	/* before it is looked whether the application sleeps: it arms, then looks at the flag */
 	smp_mb();

@@ -57,6 +57,7 @@ static void qp_track(struct shift_dev *sdev, struct ib_qp *qp,
 	INIT_DELAYED_WORK(&sqp->timer, shift_switch_timer);
 	INIT_LIST_HEAD(&sqp->obj.list);
 	INIT_LIST_HEAD(&sqp->retired);
+	INIT_LIST_HEAD(&sqp->own_node);
 	sqp->sdev = shift_dev_get(sdev);
 	sqp->qp = qp;
 	sqp->qpn = qp->qp_num;
@@ -303,6 +304,7 @@ int qp_modify_away(struct shift_qp *sqp, struct ib_qp_attr *attr, int mask, stru
 		clear_bit(SHIFT_QP_GATED, &sqp->flags);
 		shift_switch_unprotect(sqp, SHIFT_REASON_APP_ERROR);
 		shift_standby_destroy(sqp);
+		shift_own_forget(sqp);
 		shift_qp_renew_cookie(sqp);
 		sqp->app_state = IB_QPS_RESET;
 		spin_lock_bh(&sqp->ledger_lock);

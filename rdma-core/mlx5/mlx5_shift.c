@@ -89,6 +89,7 @@ void mlx5_shift_register_qp(struct mlx5_qp *qp)
 		.sq_tail_addr = (uintptr_t)&qp->sq.tail,
 		.sq_heads_addr = (uintptr_t)qp->sq.wqe_head,
 	};
+	bool taken;
 
 	if (ibqp->qp_type != IBV_QPT_RC || !qp->sq.wqe_cnt || !ibqp->send_cq || !ibqp->recv_cq)
 		return;
@@ -97,7 +98,10 @@ void mlx5_shift_register_qp(struct mlx5_qp *qp)
 		cmd.create_flags |= SHIFT_QP_CREATE_SIGNATURE;
 	if (is_foreign(qp))
 		cmd.create_flags |= SHIFT_QP_CREATE_FOREIGN;
-	if (!(cmd.create_flags & (SHIFT_QP_CREATE_SIGNATURE | SHIFT_QP_CREATE_FOREIGN)) &&
+	taken = !(cmd.create_flags & (SHIFT_QP_CREATE_SIGNATURE | SHIFT_QP_CREATE_FOREIGN));
+	if (taken && mlx5_shift_can_rebase(qp))
+		cmd.create_flags |= SHIFT_QP_CREATE_REBASE;
+	if (taken &&
 	    (!to_mcq(ibqp->send_cq)->shift.cq.obj.registered ||
 	     !to_mcq(ibqp->recv_cq)->shift.cq.obj.registered ||
 	     !store_qp(to_mctx(ibqp->context), qp)))
@@ -137,10 +141,10 @@ void mlx5_shift_forget_qp(struct mlx5_qp *qp)
 	qp->shift.stored = false;
 }
 
-/* Holds the queue's lock, as for the doorbell; false: ring that */
-bool mlx5_shift_kick(struct mlx5_qp *qp)
+/* Holds rq.lock; the record is written */
+void mlx5_shift_kick_recv(struct mlx5_qp *qp)
 {
-	return shift_kick(shift_ctx(qp->ibv_qp->context), &qp->shift.obj, SHIFT_ABI_QP);
+	shift_kick(shift_ctx(qp->ibv_qp->context), &qp->shift.obj, SHIFT_ABI_RECV);
 }
 
 /* One packet is counted of each WQE when it is posted */
@@ -221,7 +225,7 @@ void mlx5_shift_clean_cq(struct mlx5_cq *cq, uint32_t rsn)
 	uint32_t prod;
 	uint32_t i;
 
-	if (!side->ring)
+	if (!side->ring || cq->shift.keep_side)
 		return;
 
 	prod = shift_side_load(&side->ring->producer, memory_order_acquire);
@@ -334,6 +338,10 @@ bool mlx5_shift_take(struct mlx5_cq *cq)
 
 	shift_side_take(&cq->shift.cq.side, &wc);
 	qp = side_qp(cq, &wc);
+	if (qp && wc.opcode & SHIFT_WC_REBASE) {
+		mlx5_shift_rebase(qp, cq);
+		return false;
+	}
 	if (!qp || (wc.opcode & SHIFT_WC_RECV ? !qp->rq.wqe_cnt : !qp->sq.wqe_cnt))
 		return false;
 	fill_cqe(&cq->shift.cqe, &wc, qp, to_mctx(cq->verbs_cq.cq.context)->cqe_version);

@@ -16,10 +16,12 @@
 
 struct mlx5_cq;
 struct mlx5_qp;
+struct mlx5_wqe_ctrl_seg;
 
 struct mlx5_shift_cq {
 	struct shift_cq		cq;
 	bool			off;		/* not to be registered */
+	bool			keep_side;	/* __mlx5_cq_clean() is for the ring only */
 	bool			asked;		/* of the error that is being shown */
 	struct mlx5_cqe64	cqe;		/* a side entry, as the device would say it */
 };
@@ -46,7 +48,13 @@ static inline uint64_t mlx5_shift_cqe_end(struct mlx5_cqe64 *cqe64)
 }
 
 void mlx5_shift_cqe_forget(struct mlx5_cqe64 *cqe64, uint64_t end);
-__shift_cold bool mlx5_shift_kick(struct mlx5_qp *qp);
+__shift_cold struct mlx5_wqe_ctrl_seg *mlx5_shift_kick(struct mlx5_qp *qp,
+						       struct mlx5_wqe_ctrl_seg *ctrl);
+__shift_cold void mlx5_shift_kick_recv(struct mlx5_qp *qp);
+bool mlx5_shift_can_rebase(struct mlx5_qp *qp);
+void mlx5_shift_rebase(struct mlx5_qp *qp, struct mlx5_cq *held);
+bool mlx5_shift_cq_shown(struct mlx5_cq *cq, uint32_t rsn);
+void mlx5_shift_cq_restart(struct mlx5_cq *cq, uint32_t rsn);
 bool mlx5_shift_swallow(struct mlx5_cq *cq, const struct mlx5_cqe64 *cqe64,
 			enum ibv_wc_status status);
 __shift_cold bool mlx5_shift_take(struct mlx5_cq *cq);

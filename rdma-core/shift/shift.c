@@ -203,11 +203,20 @@ void shift_wait(struct shift_context *ctx, const struct shift_object *qp)
 	shift_ioctl_id(ctx, SHIFT_IOC_WAIT, SHIFT_ABI_QP, qp->id);
 }
 
-/* Something was posted to what is away from its device; false: not taken in */
+/* Something was posted to what is away from its device; false: not taken in, and errno */
 bool shift_kick(struct shift_context *ctx, const struct shift_object *obj,
 		enum shift_abi_type type)
 {
 	return !shift_ioctl_id(ctx, SHIFT_IOC_KICK, type, obj->id);
+}
+
+/* Its own QP is given back: see SHIFT_IOC_REBASE. False: there is nothing to do */
+bool shift_rebase(struct shift_context *ctx, const struct shift_object *qp,
+		  enum shift_abi_step step, struct shift_abi_rebase *base)
+{
+	base->id = qp->id;
+	base->step = step;
+	return qp->registered && !ioctl(shift_get_fd(ctx), SHIFT_IOC_REBASE, base);
 }
 
 /* Is this error part of a switch, and not for the application to see? */

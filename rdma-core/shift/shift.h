@@ -62,6 +62,8 @@ void shift_free_srq(struct shift_srq *srq);
 __shift_cold void shift_wait(struct shift_context *ctx, const struct shift_object *qp);
 __shift_cold bool shift_kick(struct shift_context *ctx, const struct shift_object *obj,
 			     enum shift_abi_type type);
+__shift_cold bool shift_rebase(struct shift_context *ctx, const struct shift_object *qp,
+			       enum shift_abi_step step, struct shift_abi_rebase *base);
 __shift_cold bool shift_swallow(struct shift_context *ctx, const struct shift_cq *cq,
 				uint32_t qp_num, uint32_t status);
 

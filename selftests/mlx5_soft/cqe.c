@@ -122,7 +122,7 @@ static void cqe_error(struct mls_cq *cq, struct mls_qp *qp, bool responder, u8 o
 	u.err.srqn = cqe_resource(qp, responder);
 	u.err.vendor_err_synd = vendor_syndrome(syndrome);
 	u.err.syndrome = syndrome;
-	u.err.s_wqe_opcode_qpn = cpu_to_be32(opcode << 24 | qp->ibqp.qp_num);
+	u.err.s_wqe_opcode_qpn = cpu_to_be32(opcode << 24 | qp->number);
 	u.err.wqe_counter = cpu_to_be16(index);
 	cq_write(cq, &u.cqe, responder ? MLX5_CQE_RESP_ERR : MLX5_CQE_REQ_ERR, true);
 	if (syndrome == MLX5_CQE_SYNDROME_WR_FLUSH_ERR)
@@ -145,7 +145,7 @@ void mls_cqe_send(struct mls_qp *qp, const struct mls_flight *flight, u8 syndrom
 		return;
 	cqe.srqn = cqe_resource(qp, false);
 	cqe.byte_cnt = cpu_to_be32(flight->bytes);
-	cqe.sop_drop_qpn = cpu_to_be32(flight->opcode << 24 | qp->ibqp.qp_num);
+	cqe.sop_drop_qpn = cpu_to_be32(flight->opcode << 24 | qp->number);
 	cqe.wqe_counter = cpu_to_be16(flight->index);
 	cq_write(cq, &cqe, MLX5_CQE_REQ, false);
 }
@@ -177,7 +177,7 @@ void mls_cqe_recv(struct mls_qp *qp, u16 index, const struct ib_wc *wc)
 	opcode = recv_opcode(wc, &cqe);
 	cqe.srqn = cqe_resource(qp, true);
 	cqe.byte_cnt = cpu_to_be32(wc->byte_len);
-	cqe.sop_drop_qpn = cpu_to_be32(qp->ibqp.qp_num);
+	cqe.sop_drop_qpn = cpu_to_be32(qp->number);
 	cqe.wqe_counter = cpu_to_be16(index);
 	cq_write(cq, &cqe, opcode, true);
 }

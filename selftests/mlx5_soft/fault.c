@@ -32,7 +32,7 @@ static int qps_show(struct seq_file *file, void *unused)
 
 	mutex_lock(&dev->lock);
 	list_for_each_entry(qp, &dev->qps, entry)
-		seq_printf(file, "%u state %d sq %u rq %u\n", qp->ibqp.qp_num, qp->state,
+		seq_printf(file, "%u state %d sq %u rq %u\n", qp->number, qp->state,
 			   qp->sq_head, qp->rq_head);
 	mutex_unlock(&dev->lock);
 	return 0;

@@ -96,6 +96,12 @@ struct mls_flight {
 
 enum mls_kind { MLS_SEND = 1, MLS_RECV, MLS_SRQ_RECV };
 
+/* An rxe QP of a life that is over, in RESET until its QP goes. */
+struct mls_spent {
+	struct list_head entry;
+	struct ib_qp *qp;
+};
+
 struct mls_srq {
 	struct ib_srq ibsrq;
 	struct ib_srq *lower;
@@ -115,6 +121,9 @@ struct mls_srq {
 struct mls_qp {
 	struct ib_qp ibqp;
 	struct ib_qp *lower;
+	struct ib_qp *first;	/* the application's lives; the kernel's have one each */
+	struct list_head spent;	/* struct mls_spent: of lives that are over */
+	u32 number;		/* that applications know: of @first */
 	struct list_head entry;	/* of mls_dev.qps */
 	struct mls_pin buf;
 	struct mls_pin db;

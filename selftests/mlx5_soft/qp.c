@@ -70,20 +70,20 @@ static void qp_lower_event(struct ib_event *event, void *context)
 	mls_qp_event(context, event->event);
 }
 
-static struct ib_qp *qp_create_lower(struct mls_qp *qp, struct ib_qp_init_attr *attr)
+static struct ib_qp *qp_create_lower(struct mls_qp *qp)
 {
 	struct ib_qp_init_attr lower = {
 		.event_handler = qp_lower_event,
 		.qp_context = qp,
-		.send_cq = to_mls_cq(attr->send_cq)->lower,
-		.recv_cq = to_mls_cq(attr->recv_cq)->lower,
+		.send_cq = to_mls_cq(qp->ibqp.send_cq)->lower,
+		.recv_cq = to_mls_cq(qp->ibqp.recv_cq)->lower,
 		.srq = qp->srq ? qp->srq->lower : NULL,
 		.cap.max_send_wr = max(qp->send_depth, 1U),
 		.cap.max_recv_wr = max(qp->recv_depth, 1U),
 		.cap.max_send_sge = MLS_MAX_SGE,
 		.cap.max_recv_sge = max(qp->rq_gs, 1U),
 		.sq_sig_type = IB_SIGNAL_ALL_WR,
-		.qp_type = attr->qp_type,
+		.qp_type = IB_QPT_RC,
 	};
 
 	return ib_create_qp(to_mls_pd(qp->ibqp.pd)->lower, &lower);
@@ -147,12 +147,15 @@ int mls_create_qp(struct ib_qp *ibqp, struct ib_qp_init_attr *attr, struct ib_ud
 	err = qp_reserve(qp);
 	if (err)
 		goto err_pin;
-	qp->lower = qp_create_lower(qp, attr);
+	qp->lower = qp_create_lower(qp);
 	if (IS_ERR(qp->lower)) {
 		err = PTR_ERR(qp->lower);
 		goto err_reserve;
 	}
-	ibqp->qp_num = qp->lower->qp_num;
+	INIT_LIST_HEAD(&qp->spent);
+	qp->first = qp->lower;
+	qp->number = qp->lower->qp_num;
+	ibqp->qp_num = qp->number;
 	qp->epoch = ++dev->next_number;
 	qp->cap = attr->cap;
 	resp.bfreg_index = mls_bfreg_get(uc, &qp->uar, &qp->bf_offset);
@@ -220,6 +223,51 @@ static void qp_reset(struct mls_qp *qp)
 	qp->stopped = false;
 }
 
+static void qp_spend(struct mls_qp *qp)
+{
+	struct mls_spent *spent = kzalloc(sizeof(*spent), GFP_KERNEL | __GFP_NOFAIL);
+
+	spent->qp = qp->lower;
+	list_add(&spent->entry, &qp->spent);
+}
+
+/*
+ * It is in RESET.  rxe is not good at using a QP again, and a NIC is: what its completer was
+ * about survives, and packets are lost.  So each life that the kernel gives to an
+ * application's QP has an rxe QP of its own, and its number until then is that one's; the
+ * application's own lives have the first one, as numbers are all that it tells its peer.
+ */
+static int qp_renew(struct mls_qp *qp, bool kernel)
+{
+	struct ib_qp *next = qp->first;
+
+	if (!kernel && qp->lower == next)
+		return 0;
+	if (kernel) {
+		next = qp_create_lower(qp);
+		if (IS_ERR(next))
+			return PTR_ERR(next);
+	}
+	if (qp->lower != qp->first)
+		qp_spend(qp);
+	qp->lower = next;
+	qp->ibqp.qp_num = next->qp_num;
+	return 0;
+}
+
+static void qp_destroy_lower(struct mls_qp *qp)
+{
+	struct mls_spent *spent, *next;
+
+	if (qp->lower != qp->first)
+		ib_destroy_qp(qp->lower);
+	ib_destroy_qp(qp->first);
+	list_for_each_entry_safe(spent, next, &qp->spent, entry) {
+		ib_destroy_qp(spent->qp);
+		kfree(spent);
+	}
+}
+
 /* What the kernel did not poll before the RESET it does not see any more. */
 static void qp_forget(struct mls_qp *qp)
 {
@@ -273,6 +321,8 @@ int mls_modify_qp(struct ib_qp *ibqp, struct ib_qp_attr *attr, int mask, struct 
 			qp_forget(qp);
 		else if (qp->state == IB_QPS_RESET)
 			qp_reset(qp);
+		if (qp->state == IB_QPS_RESET && !qp->kernel)
+			err = qp_renew(qp, !udata);
 	}
 	mutex_unlock(&dev->lock);
 	mls_engine_kick(dev);
@@ -318,7 +368,7 @@ int mls_destroy_qp(struct ib_qp *ibqp, struct ib_udata *udata)
 	qp_reset_lower(qp);
 	qp_reset(qp);
 	list_del(&qp->entry);
-	ib_destroy_qp(qp->lower);
+	qp_destroy_lower(qp);
 	qp_unreserve(qp);
 	mutex_unlock(&dev->lock);
 	put_page(qp->uar);

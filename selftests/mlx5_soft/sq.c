@@ -174,7 +174,7 @@ void mls_sq_complete(struct mls_qp *qp, const struct ib_wc *wc)
 	flight = flight_at(qp, qp->flight_first);
 	if (flight->index != (u16)wc->wr_id) {
 		dev_warn_ratelimited(&dev->ibdev.dev, "QP %u: completion of WQE %u, not %u\n",
-				     qp->ibqp.qp_num, (u16)wc->wr_id, flight->index);
+				     qp->number, (u16)wc->wr_id, flight->index);
 		return;
 	}
 	/* rxe may complete a few more after an error that is ours */

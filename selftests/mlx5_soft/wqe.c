@@ -219,7 +219,7 @@ u8 mls_wqe_decode(struct mls_dev *dev, struct mls_qp *qp, unsigned int most, str
 		return MLX5_CQE_SYNDROME_LOCAL_QP_OP_ERR;
 	wr->blocks = DIV_ROUND_UP(ds * SEG, MLX5_SEND_WQE_BB);
 	if ((word >> MLX5_WQE_CTRL_WQE_INDEX_SHIFT & 0xffff) != qp->sq_head ||
-	    qpn_ds >> MLX5_WQE_CTRL_QPN_SHIFT != qp->ibqp.qp_num)
+	    qpn_ds >> MLX5_WQE_CTRL_QPN_SHIFT != qp->number)
 		return MLX5_CQE_SYNDROME_LOCAL_QP_OP_ERR;
 	look_at_uar(dev, qp, ds);
 	wr->send.wr_id = mls_wr_id(MLS_SEND, qp->epoch, qp->sq_head);

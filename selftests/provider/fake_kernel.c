@@ -27,6 +27,34 @@ static void kern_wait(void)
 	*(volatile uint32_t *)(uintptr_t)kern.qp.flag_addr = 0;
 }
 
+/* Is the QP on its way back? Then once -EAGAIN, and the doorbell is theirs */
+static int kern_kick(void)
+{
+	if (kern.kick_result)
+		errno = kern.rebase_wanted ? EAGAIN : ENOTCONN;
+	return kern.kick_result;
+}
+
+static int kern_rebase(struct shift_abi_rebase *base)
+{
+	if (base->id != QP_ID)
+		abort();
+	kern.rebases[base->step]++;
+	if (base->step == SHIFT_REBASE_BEGIN && kern.rebase_wanted) {
+		base->sq_base = kern.rebase.sq_base;
+		base->rq_base = kern.rebase.rq_base;
+		base->packets = kern.rebase.packets;
+		return 0;
+	}
+	if (base->step == SHIFT_REBASE_DONE && kern.rebase_wanted) {
+		kern.rebase = *base;
+		kern.rebase_wanted = 0;
+		return 0;
+	}
+	errno = EAGAIN;
+	return -1;
+}
+
 static int kern_ioctl(unsigned long cmd, void *arg)
 {
 	struct shift_abi_id *id = arg;
@@ -90,10 +118,12 @@ static int kern_ioctl(unsigned long cmd, void *arg)
 			kern.srq_kicks++;
 			return 0;
 		}
-		if (id->type != SHIFT_ABI_QP || id->id != QP_ID)
+		if ((id->type != SHIFT_ABI_QP && id->type != SHIFT_ABI_RECV) || id->id != QP_ID)
 			abort();
 		kern.kicks++;
-		return kern.kick_result;
+		return id->type == SHIFT_ABI_QP ? kern_kick() : 0;
+	case SHIFT_IOC_REBASE:
+		return kern_rebase(arg);
 	case SHIFT_IOC_CQE:
 		kern.cqes++;
 		kern.cqe = *(struct shift_abi_cqe *)arg;

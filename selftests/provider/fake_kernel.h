@@ -26,6 +26,9 @@ struct fake_kernel {
 	unsigned int	refused;	/* flags of the last QP that was */
 	int		reg_cq_error, kick_result;
 	int		srq_regs, srq_unregs, srq_kicks;
+	int		rebase_wanted;
+	int		rebases[3];	/* by step */
+	struct shift_abi_rebase rebase;
 	uint32_t	verdict;
 	struct shift_abi_reg_cq	cq;
 	struct shift_abi_reg_qp	qp;

@@ -72,5 +72,7 @@ void test_data_read(void);
 void test_export_qp(void);
 void test_export_cq(void);
 void test_cancel(void);
+void test_rebase_kick(void);
+void test_rebase_poll(void);
 
 #endif /* TEST_MLX5_H */

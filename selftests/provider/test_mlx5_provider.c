@@ -465,7 +465,7 @@ int provider_test(void)
 	init_qp_indices = golden_function("mlx5_init_qp_indices");
 
 	setbuf(stdout, NULL);
-	printf("KTAP version 1\n1..17\n");
+	printf("KTAP version 1\n1..19\n");
 	run("mlx5_provider_no_module", test_absent);
 	run("mlx5_provider_register", test_register);
 	run("mlx5_provider_post", test_post);
@@ -482,6 +482,8 @@ int provider_test(void)
 	run("mlx5_provider_export_qp", test_export_qp);
 	run("mlx5_provider_export_cq", test_export_cq);
 	run("mlx5_provider_cancel", test_cancel);
+	run("mlx5_provider_rebase_kick", test_rebase_kick);
+	run("mlx5_provider_rebase_poll", test_rebase_poll);
 	if (strcmp(RDMA_CORE_VERSION, "56.1"))
 		run("mlx5_provider_clock", test_clock);
 	else

@@ -49,7 +49,7 @@ def leave(node):
 
 
 MLX5 = Nics("mls0", "mls1", ENVS["patched"], ENVS["stock"], begin, flushes=True,
-            cannot=["send_inv", "mw"], lacks=["--srq", "fadd", "cas"])
+            cannot=["send_inv", "mw"], lacks=["--srq", "fadd", "cas"], gives_back=True)
 
 
 @contextmanager
@@ -69,10 +69,23 @@ def devices(bed):
               f"{node.name}: mlx5_soft is still loaded")
 
 
+GIVE_BACK = "/sys/module/rdma_shift/parameters/give_back"
+
+
 def on_mlx5(function, bed):
     """A test that knows nothing of it."""
     with devices(bed):
         function(bed)
+
+
+def kept(function, bed):
+    """One that is about QPs which are home and not given back."""
+    with devices(bed):
+        each(bed.nodes, lambda node: node.must(f"echo N >{GIVE_BACK}"))
+        try:
+            function(bed)
+        finally:
+            each(bed.nodes, lambda node: node.must(f"echo Y >{GIVE_BACK}"))
 
 
 def failover(side, options, bed, qps=1):
@@ -257,6 +270,52 @@ def stays(bed):
     counters.still("switches", "failed", "illegal", "msg_bad")
 
 
+def given_back(options, qps, bed):
+    """Home again, QPs are given back: nothing goes through the kernel; and all of it once more."""
+    nodes = bed.nodes[:2]
+    verify = start(bed, "--bidir", *SMALL, *options, qps=qps)
+    shift.wait_session(bed, 2)
+    verify.go()
+    for side in ("local", "remote"):
+        counters = shift.Counters(bed)
+        pull(bed, side)
+        on_backup(bed, qps)
+        verify.more(2)
+        bed.plug_all()
+        shift.wait_session(bed, 2)
+        for node in nodes:
+            shift.must(node, "pair", "undrain", bed.nics.default)
+        wait_for("all QPs are given back", lambda counters=counters: (
+            verify.more(1), all(n >= qps for n in counters.delta("given_back")))[1], 120)
+        verify.more(1)
+        for node in nodes:
+            check({row["state"] for row in shift.qps(node)} == {"default"}, f"{shift.qps(node)}")
+        through = shift.Counters(bed)
+        verify.more(3)
+        through.still("side_wc")
+    verify.finish()
+    counters.still("failed", "illegal", "msg_bad")
+
+
+def not_given_back(bed):
+    """Who sleeps until an event would keep its peer waiting: it stays where it is."""
+    verify = start(bed, "--bidir", "--events", *SMALL)
+    shift.wait_session(bed, 2)
+    verify.go()
+    verify.more(1)
+    counters = shift.Counters(bed)
+    shift.must(bed.nodes[0], "pair", "drain", bed.nics.default)
+    on_backup(bed, 1)
+    verify.more(2)
+    shift.home(bed, 1)
+    verify.more(5)
+    for node in bed.nodes[:2]:
+        check({row["state"] for row in shift.qps(node)} == {"returned"}, f"{shift.qps(node)}")
+    verify.finish()
+    counters.moved("returns")
+    counters.still("given_back", "failed", "illegal", "msg_bad")
+
+
 def not_covered(reason, options, bed):
     """Unprotected, and as without the module."""
     client = bed.nodes[0]
@@ -329,6 +388,16 @@ def register():
             ("an error of the application's own", own_error, FULL),
             ("atomics stay on their device", stays, FULL),
             ("completions of 128 bytes", wide, FULL),
+            ("given back: WRITE", partial(given_back, [], 1), MORE),
+            ("given back: all but atomics", partial(
+                given_back, ["--ops", "write,write_imm,send,send_imm,read", "--mix"], 2), MORE),
+            ("given back: ibv_wr_*, unsignaled, ibv_start_poll", partial(
+                given_back, ["--ops", "write,send", "--mix", "--post", "wr", "--poll", "start",
+                             "--signal-every", 8, "--chain", 4], 2), FULL),
+            ("given back: inline, one CQ", partial(
+                given_back, ["--ops", "write,send", "--mix", "--inline", "--size", 100,
+                             "--shared-cq"], 4), FULL),
+            ("not given back: asleep", not_given_back, FULL),
             ("unprotected: on an SRQ", partial(
                 not_covered, "srq", ["--ops", "send", "--srq"]), FULL),
             ("unprotected: a CQ without room for a flush", partial(
@@ -372,6 +441,12 @@ LEFT_OUT = ("perftest: *srq*", "perftest: ib_atomic*", "programs: rping", "progr
             "second: the backup device is removed from under a returned QP")
 
 
+# What is about QPs of the kernel's on their own device: none is given back meanwhile.
+KEPT = ("home: a move shows what it waits for", "home: link switch, qp move",
+        "home: work that stands still without an error leaves its path",
+        "moved: one CQ for QPs in every state", "second: a key *", "exact: *")
+
+
 def among(title, patterns):
     """Whether it is one of those."""
     return any(fnmatch(title, pattern) for pattern in patterns)
@@ -385,7 +460,8 @@ def borrow():
                 or among(title, LEFT_OUT)):
             continue
         kernels = MORE if among(title, SHORT) else FULL if test.suite in EACH else LONG
-        add("mlx5", title, partial(on_mlx5, test.function), kernels)
+        run = kept if among(title, KEPT) else on_mlx5
+        add("mlx5", title, partial(run, test.function), kernels)
 
 
 register()

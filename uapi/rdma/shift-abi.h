@@ -21,7 +21,7 @@
 #include <linux/types.h>
 #include <linux/ioctl.h>
 
-#define SHIFT_ABI_VERSION	5
+#define SHIFT_ABI_VERSION	6
 #define SHIFT_ABI_DEVICE	"/dev/shift"
 
 enum shift_abi_provider {
@@ -33,6 +33,7 @@ enum shift_abi_type {
 	SHIFT_ABI_CQ	= 1,
 	SHIFT_ABI_QP	= 2,
 	SHIFT_ABI_SRQ	= 3,
+	SHIFT_ABI_RECV	= 4,	/* KICK only: the receives of a QP whose sends KICK, too */
 };
 
 /*
@@ -120,7 +121,9 @@ struct shift_abi_reg_cq {
 #define SHIFT_QP_CREATE_SCATTER_CQE	(1u << 1)	/* received data may be in the CQE */
 /* its rings cannot be read: others use them, or the format is another; refused, with a reason */
 #define SHIFT_QP_CREATE_FOREIGN		(1u << 2)
-#define SHIFT_QP_CREATE_FLAGS_ALL	((1u << 3) - 1)
+/* its provider can REBASE, and do so in any thread: its locks are locks */
+#define SHIFT_QP_CREATE_REBASE		(1u << 3)
+#define SHIFT_QP_CREATE_FLAGS_ALL	((1u << 4) - 1)
 
 /**
  * struct shift_abi_reg_qp - SHIFT_IOC_REGISTER_QP
@@ -211,13 +214,18 @@ struct shift_abi_reg_srq {
 
 /**
  * struct shift_abi_id - SHIFT_IOC_UNREGISTER, SHIFT_IOC_WAIT, SHIFT_IOC_KICK
- * @type: enum shift_abi_type (WAIT: SHIFT_ABI_QP only; KICK: not SHIFT_ABI_CQ).
+ * @type: enum shift_abi_type (WAIT: SHIFT_ABI_QP only; KICK: not SHIFT_ABI_CQ; the others:
+ *	not SHIFT_ABI_RECV).
  * @id: what REGISTER returned.
  *
  * WAIT sleeps until the QP's gate is open, at most one second; call it without
  * the queue lock.  It returns 0, or -EINTR, -ETIMEDOUT: the caller proceeds
  * with its post in every case.  KICK does not sleep on the network: the kernel
  * takes in what was posted.
+ *
+ * KICK of sends, if the provider can REBASE: may sleep, at most one second, while the QP is
+ * on its way back to its device.  -EAGAIN: REBASE, or not, and call it again;
+ * -ENOTCONN: it is there, ring the doorbell.
  */
 struct shift_abi_id {
 	__u32 type;
@@ -245,6 +253,38 @@ struct shift_abi_cqe {
 	__u32 verdict;
 };
 
+enum shift_abi_step {
+	SHIFT_REBASE_BEGIN	= 0,
+	SHIFT_REBASE_DONE	= 1,
+	SHIFT_REBASE_LATER	= 2,	/* a lock is taken: ask again */
+};
+
+/**
+ * struct shift_abi_rebase - SHIFT_IOC_REBASE: its own QP is given back, with indices from 0
+ * @id: of the QP.
+ * @step: enum shift_abi_step.
+ * @sq_base: out of BEGIN: index of the first send that was not taken in: it gets index 0,
+ *	and what is behind it follows; what is before it in the ring goes around.
+ * @rq_base: out of BEGIN: the same of the first receive without a completion.
+ * @packets: out of BEGIN: packets << 16 in the anchor up to @sq_base.
+ * @sq_number: into DONE: sends that were posted before @sq_base, as @sq_heads_addr counts.
+ * @reserved: must be zero.
+ *
+ * BEGIN after an entry of a side ring that has SHIFT_WC_REBASE, or after a KICK that says
+ * -EAGAIN; with all locks of the QP's queues and CQs held.  -EAGAIN: nothing is to be done.
+ * Else the provider moves what is in its rings, and the indices in completions
+ * that were not shown, and says DONE before it lets go of any lock.  Does not sleep.
+ */
+struct shift_abi_rebase {
+	__u32 id;
+	__u32 step;
+	__u32 sq_base;
+	__u32 rq_base;
+	__aligned_u64 packets;
+	__u32 sq_number;
+	__u32 reserved;
+};
+
 #define SHIFT_IOC_QUERY		_IOWR(0xf5, 0x00, struct shift_abi_query)
 #define SHIFT_IOC_REGISTER_CQ	_IOWR(0xf5, 0x01, struct shift_abi_reg_cq)
 #define SHIFT_IOC_REGISTER_QP	_IOWR(0xf5, 0x02, struct shift_abi_reg_qp)
@@ -253,9 +293,12 @@ struct shift_abi_cqe {
 #define SHIFT_IOC_CQE		_IOWR(0xf5, 0x05, struct shift_abi_cqe)
 #define SHIFT_IOC_KICK		_IOW(0xf5, 0x06, struct shift_abi_id)
 #define SHIFT_IOC_REGISTER_SRQ	_IOWR(0xf5, 0x07, struct shift_abi_reg_srq)
+#define SHIFT_IOC_REBASE	_IOWR(0xf5, 0x08, struct shift_abi_rebase)
 
 /* A bit of a completion's opcode, also of one in error: it is of a receive. */
 #define SHIFT_WC_RECV		(1u << 7)
+/* An opcode of a side ring's: not a completion, but a word to the provider: REBASE. */
+#define SHIFT_WC_REBASE		(1u << 8)
 
 /**
  * struct shift_abi_wc - one completion in a side ring

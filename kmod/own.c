@@ -1,0 +1,418 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * The application's own QP is given back to it, if its provider can begin its rings anew:
+ * from then on it posts as without the module.
+ *
+ * A QP that is home on one of the kernel's is switched once more, to SHIFT_PATH_OWN, as any
+ * other: both ends settle, fence, and tell how far they got, which is as far as they were
+ * asked.  Then each end's provider moves what lies in its rings to where index 0 is, its own QP
+ * is connected to the other's, and READY is sent.  See Documentation/protocol.md.
+ *
+ * Posts wait in KICK meanwhile, so it is only tried when nothing is outstanding and both
+ * applications are seen to poll.  What does not come about changes nothing: the QP
+ * is on one of the kernel's again.
+ */
+#define pr_fmt(fmt) KBUILD_MODNAME ": " fmt
+
+#include <linux/delay.h>
+#include <linux/ktime.h>
+#include <linux/moduleparam.h>
+#include "link.h"
+#include "provider.h"
+#include "trace.h"
+
+#define AWAKE_MS	100	/* so long after it got a word it is believed to poll; scaled */
+#define RETRY_MS	100	/* to the next try, doubled with each; scaled */
+#define TRIES_MAX	7	/* between two arrivals at home */
+#define KICK_MS		1000	/* that a KICK sleeps */
+
+/* That it can be given back; ON and OFF at any time. */
+static bool give_back = true;
+module_param(give_back, bool, 0644);
+MODULE_PARM_DESC(give_back, "let a QP that is home again run on its application's own one, if its provider can");
+
+static u64 scaled_ns(unsigned int ms)
+{
+	return (u64)ms * NSEC_PER_MSEC * max(READ_ONCE(shift_deadline_scale), 1u);
+}
+
+/*
+ * Of one process one QP at a time is given back: a thread that waits in KICK for one does
+ * not poll for another, whose peer's thread may wait likewise.
+ */
+static DEFINE_SPINLOCK(going_lock);
+static LIST_HEAD(going);
+
+static bool going_take(struct shift_qp *sqp)
+{
+	struct shift_qp *other;
+	bool free = true;
+
+	spin_lock_bh(&going_lock);
+	list_for_each_entry(other, &going, own_node)
+		free = free && (other == sqp || other->mm != sqp->mm);
+	if (free && list_empty(&sqp->own_node))
+		list_add_tail(&sqp->own_node, &going);
+	spin_unlock_bh(&going_lock);
+	return free;
+}
+
+static void going_drop(struct shift_qp *sqp)
+{
+	spin_lock_bh(&going_lock);
+	list_del_init(&sqp->own_node);
+	spin_unlock_bh(&going_lock);
+}
+
+/* A poll of the last moment: whoever sleeps, or computes, would keep the peer waiting. */
+static bool awake(const struct shift_qp *sqp)
+{
+	return ktime_get_ns() - READ_ONCE(sqp->awake_ns) < scaled_ns(AWAKE_MS);
+}
+
+static bool fits_here(struct shift_qp *sqp)
+{
+	return READ_ONCE(give_back) && sqp->rebases && sqp->registered && sqp->qp &&
+	       sqp->path == SHIFT_PATH_HOME && sqp->app_state == IB_QPS_RTS &&
+	       !sqp->ssrq && !sqp->notes && !sqp->stop_status && !sqp->move_until &&
+	       !READ_ONCE(sqp->sdev->drained) && !READ_ONCE(sqp->sdev->port_down) &&
+	       READ_ONCE(sqp->rebase) != SHIFT_REBASE_BUSY && shift_switch_healthy(sqp);
+}
+
+/* Is it where that is possible, and wanted?  With a way out on either side. */
+static bool fits(struct shift_qp *sqp)
+{
+	return sqp->link[0] && shift_link_state(sqp->link[0]) == SHIFT_LINK_UP &&
+	       sqp->link[1] && shift_link_state(sqp->link[1]) == SHIFT_LINK_UP &&
+	       fits_here(sqp);
+}
+
+/**
+ * shift_own_able - may it be asked to go back to its own QP?
+ * @sqp: the QP, locked.
+ */
+bool shift_own_able(struct shift_qp *sqp)
+{
+	return (sqp->state == SHIFT_ST_RUN || sqp->state == SHIFT_ST_ASKED) && fits(sqp);
+}
+
+/* Two that ask at once, for two QPs of one process, would refuse each other. */
+static bool asks(const struct shift_qp *sqp)
+{
+	return memcmp(shift_boot_id, sqp->peer_boot, sizeof(sqp->peer_boot)) > 0;
+}
+
+/*
+ * A word for the provider, in the CQs that the application polls: the first poll that meets
+ * one shows that it does, or does what is wanted.
+ */
+static bool tell(struct shift_qp *sqp)
+{
+	const struct shift_abi_wc wc = { .opcode = SHIFT_WC_REBASE, .qp_num = sqp->qpn };
+
+	if (READ_ONCE(sqp->nudged))
+		return true;
+	sqp->nudged_ns = ktime_get_ns();
+	WRITE_ONCE(sqp->nudged, true);
+	if (shift_cq_tell(sqp->rcq, &wc) ||
+	    (sqp->scq != sqp->rcq && shift_cq_tell(sqp->scq, &wc))) {
+		WRITE_ONCE(sqp->nudged, false);
+		return false;
+	}
+	return true;
+}
+
+/**
+ * shift_own_wish - it has come home
+ * @sqp: the QP, locked.
+ *
+ * It is tried when its application polls next.
+ */
+void shift_own_wish(struct shift_qp *sqp)
+{
+	sqp->own_next_ns = 0;
+	sqp->own_tries = 0;
+	if (asks(sqp) && fits(sqp))
+		tell(sqp);
+}
+
+/**
+ * shift_own_run - it may be time to go back to the application's own QP
+ * @sqp: the QP, locked.
+ */
+void shift_own_run(struct shift_qp *sqp)
+{
+	u64 now = ktime_get_ns();
+
+	if (sqp->state != SHIFT_ST_RUN || !asks(sqp) || !fits(sqp) || sqp->own_tries >= TRIES_MAX)
+		return;
+	if (now < sqp->own_next_ns) {
+		shift_switch_arm(sqp, RETRY_MS);
+		return;
+	}
+	if (!awake(sqp)) {
+		tell(sqp);	/* the poll that gets it comes here again */
+		return;
+	}
+	if (!going_take(sqp)) {
+		shift_switch_arm(sqp, RETRY_MS);
+		return;
+	}
+	sqp->own_next_ns = now + scaled_ns(RETRY_MS << sqp->own_tries++);
+	sqp->own_ask = true;
+	sqp->cause = SHIFT_CAUSE_OPERATOR;
+	shift_switch_event(sqp, SHIFT_EV_FAULT, NULL);
+	sqp->own_ask = false;
+	if (sqp->state != SHIFT_ST_RUN)
+		return;
+	going_drop(sqp);
+	sqp->cause = SHIFT_CAUSE_NONE;
+	shift_switch_arm(sqp, RETRY_MS);
+}
+
+static bool settled(struct shift_qp *sqp)
+{
+	bool empty;
+
+	spin_lock_bh(&sqp->ledger_lock);
+	empty = !shift_ledger_count(&sqp->ledger) && sqp->recvs.tail == sqp->recvs.done;
+	spin_unlock_bh(&sqp->ledger_lock);
+	return empty && awake(sqp);
+}
+
+/**
+ * shift_own_settle - take in nothing new, and let all that was taken in finish; its
+ * application shows that it is there, by polling or by posting
+ * @sqp: the QP, locked.
+ * @end: ktime, until when.
+ *
+ * Return: true: nothing is outstanding but receives, or it has failed; false: it is to be
+ * called off.
+ */
+bool shift_own_settle(struct shift_qp *sqp, u64 end)
+{
+	if (!going_take(sqp))
+		return false;
+	spin_lock_bh(&sqp->ledger_lock);
+	sqp->own_hold = true;
+	spin_unlock_bh(&sqp->ledger_lock);
+	if (!awake(sqp))
+		tell(sqp);
+	while (!settled(sqp) && ktime_get_ns() < end && !shift_standby_error(sqp)) {
+		shift_replay_pump(sqp);
+		shift_recv_deliver(sqp);
+		if (sqp->state == SHIFT_ST_FAIL)
+			return true;
+		usleep_range(100, 200);
+	}
+	return settled(sqp);
+}
+
+/* Posts go on, wherever the QP is; any context that may take a spinlock. */
+void shift_own_release(struct shift_qp *sqp)
+{
+	bool held;
+
+	spin_lock_bh(&sqp->ledger_lock);
+	held = sqp->own_hold;
+	sqp->own_hold = false;
+	spin_unlock_bh(&sqp->ledger_lock);
+	going_drop(sqp);
+	if (!held)
+		return;
+	wake_up_all(&sqp->gate_wait);
+	shift_switch_kick(sqp, SHIFT_QP_KICK);
+}
+
+/* Another switch begins: what the last one wanted of the provider is over. */
+void shift_own_forget(struct shift_qp *sqp)
+{
+	spin_lock_bh(&sqp->ledger_lock);
+	/* who is about to change its rings does so */
+	if (sqp->rebase != SHIFT_REBASE_BUSY)
+		sqp->rebase = SHIFT_REBASE_NONE;
+	spin_unlock_bh(&sqp->ledger_lock);
+	sqp->own_connected = false;
+}
+
+/**
+ * shift_own_arm - the peer is stopped, too: the provider may begin
+ * @sqp: the QP, locked; its own QP is in RESET.
+ * @epoch: the switch that was agreed on.
+ * @qpn: the peer's own QP.
+ *
+ * Return: 0.
+ */
+int shift_own_arm(struct shift_qp *sqp, u32 epoch, u32 qpn)
+{
+	sqp->armed[0] = (struct shift_life) {
+		.epoch = epoch, .psn = shift_start_psn(sqp->peer_cookie, epoch),
+	};
+	sqp->own_peer_qpn = qpn;
+	spin_lock_bh(&sqp->ledger_lock);
+	if (sqp->rebase != SHIFT_REBASE_BUSY)
+		sqp->rebase = SHIFT_REBASE_WANTED;
+	spin_unlock_bh(&sqp->ledger_lock);
+	wake_up_all(&sqp->gate_wait);
+	tell(sqp);
+	return 0;
+}
+
+/**
+ * shift_own_ready - may the peer send to the application's own QP?
+ * @sqp: the QP, locked, in SYNC or RUN.
+ *
+ * Connects it as soon as the provider's rings are ready.  From then on a fence is that
+ * of a QP on its own device.  If it cannot be connected the deadline decides.
+ */
+bool shift_own_ready(struct shift_qp *sqp)
+{
+	int err;
+
+	if (sqp->state == SHIFT_ST_RUN || sqp->own_connected)
+		return true;
+	if (READ_ONCE(sqp->rebase) != SHIFT_REBASED) {
+		/* a lock was taken, or the word was lost on one who does not poll */
+		tell(sqp);
+		return false;
+	}
+	err = shift_own_connect(sqp);
+	if (err) {
+		pr_warn_ratelimited("%s qp %u: cannot be connected again (%d)\n",
+				    sqp->sdev->name, sqp->qpn, err);
+		shift_own_forget(sqp);
+		return false;
+	}
+	sqp->sq_psn = shift_start_psn(sqp->cookie, sqp->armed[0].epoch);
+	sqp->rq_psn = sqp->armed[0].psn;
+	sqp->own_connected = true;
+	sqp->path = 0;
+	clear_bit(SHIFT_QP_FENCED, &sqp->flags);
+	return true;
+}
+
+/**
+ * shift_own_returned - both ends' own QPs work
+ * @sqp: the QP, locked.
+ */
+void shift_own_returned(struct shift_qp *sqp)
+{
+	sqp->heard = sqp->armed[0];
+	sqp->unfenced = false;
+	sqp->reason = SHIFT_REASON_NONE;
+	sqp->cause = SHIFT_CAUSE_NONE;
+	sqp->own_aborted = false;
+	sqp->asks = 0;
+	clear_bit(SHIFT_QP_ERRORED, &sqp->flags);
+	clear_bit(SHIFT_QP_GATED, &sqp->flags);
+	clear_bit(SHIFT_QP_KEPT, &sqp->flags);
+	shift_own_forget(sqp);
+	spin_lock_bh(&sqp->ledger_lock);
+	sqp->ledger_live = false;
+	sqp->sent_any = false;
+	if (sqp->registered)
+		shift_word_write(&sqp->gate, 0);
+	spin_unlock_bh(&sqp->ledger_lock);
+	shift_own_release(sqp);
+	shift_stat_inc(SHIFT_STAT_GIVEN_BACK);
+	shift_notify_qp(sqp, SHIFT_QP_EV_STATE, ktime_get_real_ns());
+	set_bit(SHIFT_QP_TIDY, &sqp->flags);
+	shift_move_done(sqp);
+}
+
+static bool kick_waits(struct shift_qp *sqp)
+{
+	return READ_ONCE(sqp->own_hold) && READ_ONCE(sqp->rebase) != SHIFT_REBASE_WANTED;
+}
+
+/**
+ * shift_own_kick - something was posted: may it be taken in?
+ * @sqp: the QP.
+ *
+ * Context: the poster's; sleeps for KICK_MS at most.
+ * Return: 0; -EAGAIN: not yet, the provider may begin its rings anew; -ENOTCONN: its own QP
+ * works again.
+ */
+long shift_own_kick(struct shift_qp *sqp)
+{
+	unsigned long most = msecs_to_jiffies(KICK_MS);
+
+	if (READ_ONCE(sqp->own_hold))
+		WRITE_ONCE(sqp->awake_ns, ktime_get_ns());
+	if (kick_waits(sqp) &&
+	    wait_event_killable_timeout(sqp->gate_wait, !kick_waits(sqp), most) < 0)
+		return -EINTR;
+	/* FENCED was cleared before the hold was, and is set before the flag word is */
+	if (smp_load_acquire(&sqp->own_hold))
+		return -EAGAIN;
+	return test_bit(SHIFT_QP_FENCED, &sqp->flags) ? 0 : -ENOTCONN;
+}
+
+static int rebase_begin(struct shift_qp *sqp, struct shift_abi_rebase *base)
+{
+	int err = -EAGAIN;
+
+	spin_lock_bh(&sqp->ledger_lock);
+	if (sqp->rebase == SHIFT_REBASE_WANTED && sqp->own_hold && sqp->registered &&
+	    !shift_ledger_count(&sqp->ledger) && sqp->recvs.tail == sqp->recvs.done &&
+	    sqp->recvs.post == sqp->recvs.done)
+		err = sqp->provider->rebase(sqp, base);
+	if (!err)
+		sqp->rebase = SHIFT_REBASE_BUSY;
+	spin_unlock_bh(&sqp->ledger_lock);
+	return err;
+}
+
+static int rebase_done(struct shift_qp *sqp, const struct shift_abi_rebase *base)
+{
+	int err = -EINVAL;
+
+	spin_lock_bh(&sqp->ledger_lock);
+	if (sqp->rebase == SHIFT_REBASE_BUSY && sqp->registered) {
+		sqp->provider->rebased(sqp, base);
+		shift_recv_start(sqp, 0, 0, sqp->recvs.most);
+		sqp->rebase = SHIFT_REBASED;
+		err = 0;
+	}
+	spin_unlock_bh(&sqp->ledger_lock);
+	if (!err) {
+		shift_switch_kick(sqp, SHIFT_QP_READY);
+		/* or it is elsewhere by now, where receives are to be posted */
+		shift_switch_kick(sqp, SHIFT_QP_KICK);
+	}
+	return err;
+}
+
+/**
+ * shift_own_rebase - the provider has got the word, or has done what it asks for
+ * @sqp: the QP.
+ * @base: see SHIFT_IOC_REBASE.
+ *
+ * Context: any that may take a spinlock.
+ * Return: 0; -EAGAIN: nothing is to be done; -EINVAL.
+ */
+long shift_own_rebase(struct shift_qp *sqp, struct shift_abi_rebase *base)
+{
+	bool prompt;
+	int err;
+
+	switch (base->step) {
+	case SHIFT_REBASE_BEGIN:
+		err = rebase_begin(sqp, base);
+		break;
+	case SHIFT_REBASE_DONE:
+		return base->reserved ? -EINVAL : rebase_done(sqp, base);
+	case SHIFT_REBASE_LATER:
+		err = -EAGAIN;
+		break;
+	default:
+		return -EINVAL;
+	}
+	prompt = ktime_get_ns() - READ_ONCE(sqp->nudged_ns) < scaled_ns(AWAKE_MS);
+	if (prompt)
+		WRITE_ONCE(sqp->awake_ns, ktime_get_ns());
+	WRITE_ONCE(sqp->nudged, false);
+	if (err)
+		shift_switch_kick(sqp, SHIFT_QP_OWN);
+	return err;
+}
