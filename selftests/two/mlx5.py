@@ -390,7 +390,7 @@ def register():
             ("completions of 128 bytes", wide, FULL),
             ("given back: WRITE", partial(given_back, [], 1), MORE),
             ("given back: all but atomics", partial(
-                given_back, ["--ops", "write,write_imm,send,send_imm,read", "--mix"], 2), MORE),
+                given_back, ["--ops", "write,write_imm,send,send_imm,read", "--mix"], 2), FULL),
             ("given back: ibv_wr_*, unsignaled, ibv_start_poll", partial(
                 given_back, ["--ops", "write,send", "--mix", "--post", "wr", "--poll", "start",
                              "--signal-every", 8, "--chain", 4], 2), FULL),
