@@ -85,7 +85,7 @@ static void handle_message(struct shift_qp *sqp, const struct shift_msg *m)
 	if (m->src_cookie != sqp->peer_cookie || m->dst_cookie != sqp->cookie)
 		return;
 	if (m->type == SHIFT_MSG_REQ) {
-		/* one backup; and drains are for rings that can be given back */
+		/* one backup; and a QP is given back by a switch, not by a drain */
 		if (!m->req.to || m->req.to > SHIFT_PATH_OWN || m->req.kind == SHIFT_KIND_DRAIN) {
 			shift_switch_nack(sqp, m);
 			return;

@@ -537,7 +537,7 @@ static enum shift_event act(struct shift_qp *sqp, const struct shift_rule *rule,
 	case SHIFT_ACT_APP:
 		shift_switch_app(sqp);
 		break;
-	/* DRAIN to RETURN are for rings that can be given back: no provider's yet */
+	/* DRAIN to RETURN: own.c gives a QP back by a switch instead */
 	default:
 		break;
 	}
