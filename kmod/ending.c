@@ -14,7 +14,7 @@ void shift_switch_call_off(struct shift_qp *sqp)
 {
 	sqp->asks = 0;
 	sqp->cause = SHIFT_CAUSE_NONE;
-	if (sqp->to == SHIFT_PATH_OWN || READ_ONCE(sqp->own_hold)) {
+	if (READ_ONCE(sqp->own_hold) || (sqp->to == SHIFT_PATH_OWN && sqp->path)) {
 		/* it stays on a QP of ours; nobody was told otherwise */
 		sqp->to = sqp->path;
 		shift_own_release(sqp);

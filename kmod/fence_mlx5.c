@@ -25,14 +25,24 @@ static u32 sends_polled(struct shift_qp *sqp)
 {
 	u32 tail = shift_word_read(&sqp->sq_tail), number = sqp->mlx5->number;
 
-	return sqp->mlx5->again && number - tail <= SHIFT_MLX5_MAX_RING ? number : tail;
+	if (!sqp->mlx5->sends_again)
+		return tail;
+	if (number - tail <= SHIFT_MLX5_MAX_RING)
+		return number;
+	sqp->mlx5->sends_again = false;
+	return tail;
 }
 
 static u32 recvs_polled(struct shift_qp *sqp)
 {
 	u32 tail = shift_word_read(&sqp->rq_tail);
 
-	return sqp->mlx5->again && -tail <= SHIFT_MLX5_MAX_RING ? 0 : tail;
+	if (!sqp->mlx5->recvs_again)
+		return tail;
+	if (-tail <= SHIFT_MLX5_MAX_RING)
+		return 0;
+	sqp->mlx5->recvs_again = false;
+	return tail;
 }
 
 /*
@@ -53,6 +63,8 @@ static void look(struct shift_qp *sqp, bool fenced, struct shift_mlx5_view *view
 	/* what was replaced there was polled: the tail is read after it */
 	smp_rmb();
 	tail = sends_polled(sqp);
+	if (sqp->rq.npages)
+		recvs_polled(sqp);	/* for the note that it keeps */
 	word = shift_word_read64(&sqp->anchor);
 	shift_ring_copy(&sqp->sq_heads, sqp->mlx5->heads);
 	shift_ring_copy(&sqp->sq, sqp->ledger.raw);

@@ -181,7 +181,7 @@ void shift_switch_state(struct shift_qp *sqp, enum shift_state state)
 	spin_unlock_bh(&sqp->inbox_lock);
 	sqp->waits = 0;
 	if (!is)
-		shift_own_release(sqp);
+		shift_own_over(sqp);
 	for (i = 0; i < ARRAY_SIZE(sqp->link) && was != is; i++)
 		if (sqp->link[i])
 			shift_link_guard(sqp->link[i], is);

@@ -68,7 +68,10 @@ static bool refuses(struct shift_qp *sqp, const struct shift_msg *m)
 	if (m->req.cause != SHIFT_CAUSE_OPERATOR || !shift_switch_healthy(sqp) ||
 	    !shift_switch_joins(sqp, m) || shift_move_settle(sqp, m->req.to))
 		return false;
-	shift_switch_call_off(sqp);
+	if (m->req.to == SHIFT_PATH_OWN)
+		shift_own_release(sqp);		/* nobody was told of it */
+	else
+		shift_switch_call_off(sqp);
 	return true;
 }
 

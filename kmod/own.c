@@ -82,7 +82,7 @@ static bool fits_here(struct shift_qp *sqp)
 /* Is it where that is possible, and wanted?  With a way out on either side. */
 static bool fits(struct shift_qp *sqp)
 {
-	return sqp->link[0] && shift_link_state(sqp->link[0]) == SHIFT_LINK_UP &&
+	return sqp->spare[SHIFT_PATH_BACKUP] && sqp->link[0] && shift_link_state(sqp->link[0]) == SHIFT_LINK_UP &&
 	       sqp->link[1] && shift_link_state(sqp->link[1]) == SHIFT_LINK_UP &&
 	       fits_here(sqp);
 }
@@ -180,6 +180,14 @@ static bool settled(struct shift_qp *sqp)
 	return empty && awake(sqp);
 }
 
+/* What is posted from here on waits. */
+void shift_own_hold(struct shift_qp *sqp)
+{
+	spin_lock_bh(&sqp->ledger_lock);
+	sqp->own_hold = true;
+	spin_unlock_bh(&sqp->ledger_lock);
+}
+
 /**
  * shift_own_settle - take in nothing new, and let all that was taken in finish; its
  * application shows that it is there, by polling or by posting
@@ -193,9 +201,7 @@ bool shift_own_settle(struct shift_qp *sqp, u64 end)
 {
 	if (!going_take(sqp))
 		return false;
-	spin_lock_bh(&sqp->ledger_lock);
-	sqp->own_hold = true;
-	spin_unlock_bh(&sqp->ledger_lock);
+	shift_own_hold(sqp);
 	if (!awake(sqp))
 		tell(sqp);
 	while (!settled(sqp) && ktime_get_ns() < end && !shift_standby_error(sqp)) {
@@ -206,6 +212,16 @@ bool shift_own_settle(struct shift_qp *sqp, u64 end)
 		usleep_range(100, 200);
 	}
 	return settled(sqp);
+}
+
+/* The QP is not protected any more, and may be on its own one already; sqp->lock. */
+void shift_own_over(struct shift_qp *sqp)
+{
+	if (sqp->own_connected && sqp->gate.page)
+		shift_word_write(&sqp->gate, 0);
+	sqp->own_aborted = false;
+	shift_own_forget(sqp);
+	shift_own_release(sqp);
 }
 
 /* Posts go on, wherever the QP is; any context that may take a spinlock. */
@@ -232,6 +248,8 @@ void shift_own_forget(struct shift_qp *sqp)
 	if (sqp->rebase != SHIFT_REBASE_BUSY)
 		sqp->rebase = SHIFT_REBASE_NONE;
 	spin_unlock_bh(&sqp->ledger_lock);
+	/* the word may be lost by a RESET of the application's; two do no harm */
+	WRITE_ONCE(sqp->nudged, false);
 	sqp->own_connected = false;
 }
 
@@ -254,6 +272,8 @@ int shift_own_arm(struct shift_qp *sqp, u32 epoch, u32 qpn)
 		sqp->rebase = SHIFT_REBASE_WANTED;
 	spin_unlock_bh(&sqp->ledger_lock);
 	wake_up_all(&sqp->gate_wait);
+	/* what the fence has found */
+	shift_recv_deliver(sqp);
 	tell(sqp);
 	return 0;
 }
@@ -287,6 +307,11 @@ bool shift_own_ready(struct shift_qp *sqp)
 	sqp->rq_psn = sqp->armed[0].psn;
 	sqp->own_connected = true;
 	sqp->path = 0;
+	/* what is flushed from here on is the driver's to flush */
+	spin_lock_bh(&sqp->ledger_lock);
+	sqp->ledger_live = false;
+	sqp->sent_any = false;
+	spin_unlock_bh(&sqp->ledger_lock);
 	clear_bit(SHIFT_QP_FENCED, &sqp->flags);
 	return true;
 }
@@ -307,12 +332,8 @@ void shift_own_returned(struct shift_qp *sqp)
 	clear_bit(SHIFT_QP_GATED, &sqp->flags);
 	clear_bit(SHIFT_QP_KEPT, &sqp->flags);
 	shift_own_forget(sqp);
-	spin_lock_bh(&sqp->ledger_lock);
-	sqp->ledger_live = false;
-	sqp->sent_any = false;
 	if (sqp->registered)
 		shift_word_write(&sqp->gate, 0);
-	spin_unlock_bh(&sqp->ledger_lock);
 	shift_own_release(sqp);
 	shift_stat_inc(SHIFT_STAT_GIVEN_BACK);
 	shift_notify_qp(sqp, SHIFT_QP_EV_STATE, ktime_get_real_ns());

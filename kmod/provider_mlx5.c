@@ -70,7 +70,8 @@ static int mlx5_pin_qp(struct shift_qp_pins *pins, const struct shift_abi_reg_qp
 /* sqp->sq_psn and the anchor, which is 0 then, say it all */
 static void mlx5_starts(struct shift_qp *sqp)
 {
-	sqp->mlx5->again = false;
+	sqp->mlx5->sends_again = false;
+	sqp->mlx5->recvs_again = false;
 }
 
 static u32 mlx5_cause(struct shift_qp *sqp)
@@ -236,6 +237,8 @@ static int mlx5_rebase(struct shift_qp *sqp, struct shift_abi_rebase *base)
 	u64 anchor = sqp->mlx5->anchor;
 
 	if (SHIFT_MLX5_ANCHOR_INDEX(anchor) != index)
+		anchor = shift_word_read64(&sqp->anchor);	/* taken in between its two stores */
+	if (SHIFT_MLX5_ANCHOR_INDEX(anchor) != index)
 		return -EAGAIN;
 	base->sq_base = index;
 	base->rq_base = (u16)sqp->recvs.done;
@@ -245,7 +248,8 @@ static int mlx5_rebase(struct shift_qp *sqp, struct shift_abi_rebase *base)
 
 static void mlx5_rebased(struct shift_qp *sqp, const struct shift_abi_rebase *base)
 {
-	sqp->mlx5->again = true;
+	sqp->mlx5->sends_again = true;
+	sqp->mlx5->recvs_again = true;
 	sqp->mlx5->number = base->sq_number;
 	*index_at(sqp, sqp->ledger.head) = 0;
 	sqp->mlx5->anchor = 0;

@@ -13,7 +13,8 @@
  * @at: index of the WQE of each entry, by ledger slot; of the head: where the next one
  *	will be.
  * @anchor: the provider's, when all that was posted was taken in last.
- * @again: the application's QP was given back, and what it polled may yet be from before.
+ * @sends_again: the QP was given back, and what was polled of its sends may be from before ...
+ * @recvs_again: ... or of its receives.
  * @number: sends that were posted before.
  * @heads: before there is a ledger: a copy of struct shift_qp_pins' sq_heads, of one
  *	word for each two slots.
@@ -23,7 +24,7 @@
 struct shift_mlx5_qp {
 	struct shift_mlx5_wqe wqe;
 	u64 anchor;
-	bool again;
+	bool sends_again, recvs_again;
 	u32 number;
 	union {
 		DECLARE_FLEX_ARRAY(u16, at);

@@ -234,7 +234,7 @@ static int push_wc(struct shift_qp *sqp, u64 seq)
 static bool may_show(const struct shift_qp *sqp)
 {
 	return shift_standby_is_open(sqp) || sqp->state == SHIFT_ST_FAIL ||
-	       sqp->state == SHIFT_ST_APP;
+	       sqp->state == SHIFT_ST_APP || sqp->rebase == SHIFT_REBASE_WANTED;
 }
 
 /**

@@ -221,7 +221,12 @@ static enum shift_event act_ask(struct shift_qp *sqp)
 	struct shift_msg m = { .type = SHIFT_MSG_REQ };
 
 	sqp->highest = shift_epoch_next(sqp->highest, sqp->cookie > sqp->peer_cookie);
-	sqp->own_aborted |= shift_own_is_under_way(sqp);
+	if (shift_own_is_under_way(sqp) && !sqp->own_ask) {
+		/* a switch as for a fault: nobody refuses it, or settles for it */
+		sqp->own_aborted = true;
+		sqp->cause = SHIFT_CAUSE_HEARTBEAT;
+		sqp->asks = 0;
+	}
 	sqp->to = sqp->own_ask ? SHIFT_PATH_OWN : choose_path(sqp);
 	sqp->own_ask = false;
 	if (!sqp->asks++ && sqp->to != SHIFT_PATH_OWN && !sqp->own_aborted) {
@@ -361,6 +366,8 @@ static enum shift_event act_join(struct shift_qp *sqp, const struct shift_msg *m
 	if (sqp->to != SHIFT_PATH_OWN)
 		shift_notify_qp(sqp, SHIFT_QP_EV_AGREED, sqp->times.agreed);
 	shift_own_forget(sqp);
+	if (sqp->to == SHIFT_PATH_OWN)
+		shift_own_hold(sqp);
 
 	if (shift_standby_claim(sqp, sqp->to)) {
 		shift_switch_fail(sqp, IB_WC_RETRY_EXC_ERR);

@@ -154,8 +154,10 @@ bool shift_own_able(struct shift_qp *sqp);
 void shift_own_run(struct shift_qp *sqp);
 void shift_own_wish(struct shift_qp *sqp);
 bool shift_own_settle(struct shift_qp *sqp, u64 end);		/* sleeps */
+void shift_own_hold(struct shift_qp *sqp);
 void shift_own_release(struct shift_qp *sqp);
 void shift_own_forget(struct shift_qp *sqp);
+void shift_own_over(struct shift_qp *sqp);
 int shift_own_arm(struct shift_qp *sqp, u32 epoch, u32 qpn);
 bool shift_own_ready(struct shift_qp *sqp);
 void shift_own_returned(struct shift_qp *sqp);

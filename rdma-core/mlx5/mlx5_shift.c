@@ -38,10 +38,17 @@ void mlx5_shift_register_cq(struct mlx5_cq *cq)
 		.db_addr = (uintptr_t)cq->dbrec,
 	};
 
+	struct shift_side was = cq->shift.cq.side;
+
 	if (cq->shift.off)
 		return;
 
 	shift_register_cq(shift_ctx(ibcq->context), &cq->shift.cq, &cmd);
+	/* after a resize: what goes before what is known */
+	if (was.ring && cq->shift.cq.side.ring) {
+		cq->shift.cq.side.batch_end = was.batch_end;
+		shift_side_follow(&cq->shift.cq.side, was.cq_seen, was.cq_ahead);
+	}
 }
 
 void mlx5_shift_unregister_cq(struct mlx5_cq *cq)

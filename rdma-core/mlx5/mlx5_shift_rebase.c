@@ -203,24 +203,26 @@ void mlx5_shift_rebase(struct mlx5_qp *qp, struct mlx5_cq *held)
 struct mlx5_wqe_ctrl_seg *mlx5_shift_kick(struct mlx5_qp *qp, struct mlx5_wqe_ctrl_seg *ctrl)
 {
 	struct shift_context *ctx = &to_mctx(qp->ibv_qp->context)->shift;
-	uint16_t index = be32toh(ctrl->opmod_idx_opcode) >> 8;
+	size_t block = ((char *)ctrl - (char *)qp->sq_start) / MLX5_SEND_WQE_BB;
 	struct shift_abi_rebase base = {};
-	bool done, rebased = false;
+	bool rebased = false;
 	struct locks locks;
 
 	while (!shift_kick(ctx, &qp->shift.obj, SHIFT_ABI_QP)) {
 		if (errno != EAGAIN) {
-			/* it was taken in just before it was on its way back */
-			if (rebased && index >= qp->sq.cur_post)
+			if (!rebased)
+				return ctrl;
+			/* it was all taken in just before the QP was on its way back */
+			if (!qp->sq.cur_post)
 				return NULL;
-			return mlx5_get_send_wqe(qp, index & (qp->sq.wqe_cnt - 1));
+			return mlx5_get_send_wqe(qp, block);
 		}
-		done = take_all(&locks, qp, &qp->sq.lock) && rebase(qp, &base);
-		drop_all(&locks);
-		if (done) {
-			index -= base.sq_base;
+		if (take_all(&locks, qp, &qp->sq.lock) && rebase(qp, &base)) {
+			drop_all(&locks);
+			block = (block - base.sq_base) & (qp->sq.wqe_cnt - 1);
 			rebased = true;
 		} else {
+			drop_all(&locks);
 			usleep(AGAIN_US);
 		}
 	}

@@ -138,6 +138,32 @@ static inline enum shift_side_pick shift_side_next(struct shift_side *side,
 	return SHIFT_PICK_CQ;
 }
 
+/* Of those that lie in the CQ ring, how many go before what is in the side ring? */
+static inline uint32_t shift_side_ahead(const struct shift_side *side, uint32_t cq_cons,
+					uint32_t cq_all)
+{
+	uint32_t gone = cq_cons - side->cq_seen;
+
+	if (!side->ring || side->batch_end == side->ring->consumer)
+		return cq_all;
+	return gone < side->cq_ahead ? side->cq_ahead - gone : 0;
+}
+
+/*
+ * Entries are taken out of a CQ ring whose indices run freely, those before them moved up:
+ * freed of them, of which ahead went before the batch
+ */
+static inline bool shift_side_is_ahead(const struct shift_side *side, uint32_t cq_index)
+{
+	return (int32_t)(cq_index - side->cq_seen - side->cq_ahead) < 0;
+}
+
+static inline void shift_side_removed(struct shift_side *side, uint32_t freed, uint32_t ahead)
+{
+	side->cq_seen += freed;
+	side->cq_ahead -= ahead < side->cq_ahead ? ahead : side->cq_ahead;
+}
+
 /* The same for a CQ ring that has a producer index, in shared memory */
 static inline enum shift_side_pick shift_side_pick(struct shift_side *side,
 						   const uint32_t *cq_prod,
