@@ -26,8 +26,8 @@
 #define TRIES_MAX	7	/* between two arrivals at home */
 #define KICK_MS		1000	/* that a KICK sleeps */
 
-/* That it can be given back; ON and OFF at any time. */
-static bool give_back = true;
+/* Off until it was seen for longer; may be changed at any time. */
+static bool give_back;
 module_param(give_back, bool, 0644);
 MODULE_PARM_DESC(give_back, "let a QP that is home again run on its application's own one, if its provider can");
 
@@ -82,7 +82,8 @@ static bool fits_here(struct shift_qp *sqp)
 /* Is it where that is possible, and wanted?  With a way out on either side. */
 static bool fits(struct shift_qp *sqp)
 {
-	return sqp->spare[SHIFT_PATH_BACKUP] && sqp->link[0] && shift_link_state(sqp->link[0]) == SHIFT_LINK_UP &&
+	return sqp->spare[SHIFT_PATH_BACKUP] &&
+	       sqp->link[0] && shift_link_state(sqp->link[0]) == SHIFT_LINK_UP &&
 	       sqp->link[1] && shift_link_state(sqp->link[1]) == SHIFT_LINK_UP &&
 	       fits_here(sqp);
 }

@@ -237,7 +237,7 @@ static int mlx5_rebase(struct shift_qp *sqp, struct shift_abi_rebase *base)
 	u64 anchor = sqp->mlx5->anchor;
 
 	if (SHIFT_MLX5_ANCHOR_INDEX(anchor) != index)
-		anchor = shift_word_read64(&sqp->anchor);	/* taken in between its two stores */
+		anchor = shift_word_read64(&sqp->anchor);	/* it was half written */
 	if (SHIFT_MLX5_ANCHOR_INDEX(anchor) != index)
 		return -EAGAIN;
 	base->sq_base = index;

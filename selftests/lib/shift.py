@@ -233,16 +233,11 @@ def unpair(node):
         must(node, "pair", "del", row["dev"])
 
 
-def alike(cluster, state):
-    """States that are as good: what is home may be given back to its application."""
-    return ("returned", "default") if state == "returned" and cluster.nics.gives_back else (state,)
-
-
 def protected(node, count, state="default"):
     """Wait until that many QPs are protected."""
     def enough():
         rows = qps(node)
-        return len(rows) == count and all(row["state"] in alike(node.cluster, state)
+        return len(rows) == count and all(row["state"] == state
                                           for row in rows)
     try:
         wait_for(f"{node.name}: {count} QPs in state {state}", enough, 150, .2)
@@ -257,8 +252,7 @@ def home(cluster, count):
 
     def arrived():
         rows = [row for node in cluster.nodes[:2] for row in qps(node)]
-        if len(rows) == 2 * count and all(row["state"] in alike(cluster, "returned")
-                                          for row in rows):
+        if len(rows) == 2 * count and all(row["state"] == "returned" for row in rows):
             return True
         # What was refused, or called off, is asked for again.
         ctl(client, "pair", "undrain", cluster.nics.default)

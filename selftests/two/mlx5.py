@@ -49,7 +49,7 @@ def leave(node):
 
 
 MLX5 = Nics("mls0", "mls1", ENVS["patched"], ENVS["stock"], begin, flushes=True,
-            cannot=["send_inv", "mw"], lacks=["--srq", "fadd", "cas"], gives_back=True)
+            cannot=["send_inv", "mw"], lacks=["--srq", "fadd", "cas"])
 
 
 @contextmanager
@@ -78,14 +78,14 @@ def on_mlx5(function, bed):
         function(bed)
 
 
-def kept(function, bed):
-    """One that is about QPs which are home and not given back."""
-    with devices(bed):
+@contextmanager
+def giving(bed):
+    """QPs that are home are given back, while it lasts."""
+    each(bed.nodes, lambda node: node.must(f"echo Y >{GIVE_BACK}"))
+    try:
+        yield
+    finally:
         each(bed.nodes, lambda node: node.must(f"echo N >{GIVE_BACK}"))
-        try:
-            function(bed)
-        finally:
-            each(bed.nodes, lambda node: node.must(f"echo Y >{GIVE_BACK}"))
 
 
 def failover(side, options, bed, qps=1):
@@ -272,6 +272,12 @@ def stays(bed):
 
 def given_back(options, qps, bed):
     """Home again, QPs are given back: nothing goes through the kernel; and all of it once more."""
+    with giving(bed):
+        goes_back(options, qps, bed)
+
+
+def goes_back(options, qps, bed):
+    """The same, as it is asked for."""
     nodes = bed.nodes[:2]
     verify = start(bed, "--bidir", *SMALL, *options, qps=qps)
     shift.wait_session(bed, 2)
@@ -299,6 +305,12 @@ def given_back(options, qps, bed):
 
 def not_given_back(bed):
     """Who sleeps until an event would keep its peer waiting: it stays where it is."""
+    with giving(bed):
+        sleeps(bed)
+
+
+def sleeps(bed):
+    """The same, as it is asked for."""
     verify = start(bed, "--bidir", "--events", *SMALL)
     shift.wait_session(bed, 2)
     verify.go()
@@ -441,12 +453,6 @@ LEFT_OUT = ("perftest: *srq*", "perftest: ib_atomic*", "programs: rping", "progr
             "second: the backup device is removed from under a returned QP")
 
 
-# What is about QPs of the kernel's on their own device: none is given back meanwhile.
-KEPT = ("home: a move shows what it waits for", "home: link switch, qp move",
-        "home: work that stands still without an error leaves its path",
-        "moved: one CQ for QPs in every state", "second: a key *", "exact: *")
-
-
 def among(title, patterns):
     """Whether it is one of those."""
     return any(fnmatch(title, pattern) for pattern in patterns)
@@ -460,8 +466,7 @@ def borrow():
                 or among(title, LEFT_OUT)):
             continue
         kernels = MORE if among(title, SHORT) else FULL if test.suite in EACH else LONG
-        run = kept if among(title, KEPT) else on_mlx5
-        add("mlx5", title, partial(run, test.function), kernels)
+        add("mlx5", title, partial(on_mlx5, test.function), kernels)
 
 
 register()

@@ -151,8 +151,7 @@ class Schedule:
             states = [(row["state"], row.get("reason")) for row in rows]
             if states and states not in seen:
                 seen.append(states)
-            if len(rows) == 2 * self.qps and {row["state"] for row in rows} <= set(
-                    shift.alike(bed, want)):
+            if len(rows) == 2 * self.qps and {row["state"] for row in rows} == {want}:
                 return True
             event.again(bed)
             return False
