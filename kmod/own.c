@@ -19,7 +19,6 @@
 #include <linux/moduleparam.h>
 #include "link.h"
 #include "provider.h"
-#include "trace.h"
 
 #define AWAKE_MS	100	/* so long after it got a word it is believed to poll; scaled */
 #define RETRY_MS	100	/* to the next try, doubled with each; scaled */
@@ -218,7 +217,8 @@ bool shift_own_settle(struct shift_qp *sqp, u64 end)
 /* The QP is not protected any more, and may be on its own one already; sqp->lock. */
 void shift_own_over(struct shift_qp *sqp)
 {
-	if (sqp->own_connected && sqp->gate.page)
+	/* one that was fenced since is flushed by its ledger: posts go on telling of themselves */
+	if (sqp->own_connected && !test_bit(SHIFT_QP_FENCED, &sqp->flags) && sqp->gate.page)
 		shift_word_write(&sqp->gate, 0);
 	sqp->own_aborted = false;
 	shift_own_forget(sqp);

@@ -33,7 +33,6 @@ u32 shift_standby_qpn(const struct shift_qp *sqp, u8 path)
 	/* its number on the wire, which is the device's affair */
 	if (path == SHIFT_PATH_OWN)
 		return sqp->qp ? sqp->qp->qp_num : 0;
-
 	return b ? b->qp->qp_num : 0;
 }
 

@@ -122,17 +122,9 @@ static int to_init(struct shift_qp *sqp, struct shift_standby *b, struct ib_qp_a
 	return change(sqp, b, attr, INIT_MASK);
 }
 
-/**
- * shift_standby_connect - to the peer's, as far as the application has connected its own
- * @b: a spare one.
- * @epoch: the switch that was agreed on.
- * @qpn: the peer's QP.
- *
- * Return: 0 or a negative errno.
- */
-int shift_standby_connect(struct shift_standby *b, u32 epoch, u32 qpn)
+/* As far as the application has connected its own. */
+static int connect(struct shift_qp *sqp, struct shift_standby *b, u32 epoch, u32 qpn)
 {
-	struct shift_qp *sqp = b->sqp;
 	struct ib_qp_attr *attr;
 	int err;
 
@@ -145,9 +137,22 @@ int shift_standby_connect(struct shift_standby *b, u32 epoch, u32 qpn)
 		err = to_rtr(sqp, b, qpn, epoch, attr);
 	/* one that has not said how long it waits for ACKs sends nothing yet */
 	if (!err && sqp->app_state != IB_QPS_RTR)
-		err = standby_to_rts(b, epoch, attr);
+		err = b ? standby_to_rts(b, epoch, attr) : to_rts(sqp, NULL, epoch, attr);
 	kfree(attr);
 	return err;
+}
+
+/**
+ * shift_standby_connect - to the peer's, as far as the application has connected its own
+ * @b: a spare one.
+ * @epoch: the switch that was agreed on.
+ * @qpn: the peer's QP.
+ *
+ * Return: 0 or a negative errno.
+ */
+int shift_standby_connect(struct shift_standby *b, u32 epoch, u32 qpn)
+{
+	return connect(b->sqp, b, epoch, qpn);
 }
 
 /**
@@ -158,25 +163,11 @@ int shift_standby_connect(struct shift_standby *b, u32 epoch, u32 qpn)
  */
 int shift_own_connect(struct shift_qp *sqp)
 {
-	u32 epoch = sqp->armed[0].epoch;
-	struct ib_qp_attr *attr;
-	int err;
+	struct ib_qp_attr reset = { .qp_state = IB_QPS_RESET };
+	int err = connect(sqp, NULL, sqp->armed[0].epoch, sqp->own_peer_qpn);
 
-	lockdep_assert_held(&sqp->lock);
-	attr = kzalloc(sizeof(*attr), GFP_NOIO);
-	if (!attr)
-		return -ENOMEM;
-	err = to_init(sqp, NULL, attr);
-	if (!err)
-		err = to_rtr(sqp, NULL, sqp->own_peer_qpn, epoch, attr);
-	if (!err)
-		err = to_rts(sqp, NULL, epoch, attr);
-	if (err) {
-		memset(attr, 0, sizeof(*attr));
-		attr->qp_state = IB_QPS_RESET;
-		change(sqp, NULL, attr, IB_QP_STATE);
-	}
-	kfree(attr);
+	if (err)
+		change(sqp, NULL, &reset, IB_QP_STATE);
 	return err;
 }
 

@@ -234,8 +234,8 @@ static void qp_spend(struct mls_qp *qp)
 /*
  * It is in RESET.  rxe is not good at using a QP again, and a NIC is: what its completer was
  * about survives, and packets are lost.  So each life that the kernel gives to an
- * application's QP has an rxe QP of its own, and its number until then is that one's; the
- * application's own lives have the first one, as numbers are all that it tells its peer.
+ * application's QP has an rxe QP of its own, whose number kernel users see while it lasts; the
+ * application's own lives have the first one, as numbers are what it tells its peer.
  */
 static int qp_renew(struct mls_qp *qp, bool kernel)
 {

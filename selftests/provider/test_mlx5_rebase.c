@@ -2,6 +2,13 @@
 /* The patched libmlx5 begins its rings anew, as a QP comes back to its device. */
 #include "test_mlx5.h"
 
+static bool mlx5_shown(struct mlx5_cq *cq, uint32_t rsn)
+{
+	bool (*shown)(struct mlx5_cq *, uint32_t) = golden_function("mlx5_shift_cq_shown");
+
+	return shown(cq, rsn);
+}
+
 #define SENDS	70	/* round the ring, and a bit */
 #define RECVS	(BLOCKS + 3)
 
@@ -42,6 +49,14 @@ static struct mlx5_wqe_ctrl_seg *ctrl_of(unsigned int index)
 	return golden_qp.sq_start + (index & (BLOCKS - 1)) * SHIFT_MLX5_BLOCK;
 }
 
+/* The doorbell was rung with the first WQE of the ring, in either of its registers */
+static bool rung_for_first(void)
+{
+	bool right = !memcmp(golden_uar, ctrl_of(0), 8) || !memcmp(golden_uar + 256, ctrl_of(0), 8);
+
+	return rung() && right;
+}
+
 /* Completions of before and after, in their order, each with its own wr_id */
 static void shown(bool sent, uint16_t first)
 {
@@ -74,6 +89,24 @@ static void began(uint16_t posted)
 	CHECK(kern.rebase.sq_number == SENDS);
 }
 
+/* A WRITE, and one with more data inline than there is room for */
+static void post_and_refused(void)
+{
+	struct ibv_sge sge[] = {
+		{ .addr = (uintptr_t)cqes, .length = 8, .lkey = 1 },
+		{ .addr = (uintptr_t)cqes, .length = 1000, .lkey = 1 },
+	};
+	struct ibv_send_wr refused = {
+		.wr_id = 901, .sg_list = &sge[1], .num_sge = 1, .opcode = IBV_WR_RDMA_WRITE,
+		.send_flags = IBV_SEND_INLINE,
+	}, wr = {
+		.wr_id = 900, .sg_list = sge, .num_sge = 1, .opcode = IBV_WR_RDMA_WRITE,
+		.next = &refused,
+	}, *bad = NULL;
+
+	CHECK(ibv_post_send(golden_qp.ibv_qp, &wr, &bad) && bad == &refused);
+}
+
 /* In a post: what was written for it is the first in the ring, and the device is told */
 void test_rebase_kick(void)
 {
@@ -84,12 +117,24 @@ void test_rebase_kick(void)
 	kern.kick_result = -1;
 	rung();
 	post(900);
-	CHECK(rung() && !kern.rebase_wanted);
+	CHECK(rung_for_first() && !kern.rebase_wanted);
 	began(1);
 	CHECK(be32toh(ctrl_of(0)->opmod_idx_opcode) >> 8 == 0);
 	CHECK(golden_qp.sq.wrid[0] == 900);
 	*(uint32_t *)(uintptr_t)kern.qp.flag_addr = 0;
 	shown(true, 0);
+	teardown();
+
+	/* the last of a list is refused: what was written before it is what is rung for */
+	setup(64);
+	away();
+	kern.rebase_wanted = 1;
+	kern.kick_result = -1;
+	rung();
+	post_and_refused();
+	CHECK(rung());		/* with the block behind, as without all this */
+	began(1);
+	CHECK(golden_qp.sq.wrid[0] == 900);
 	teardown();
 
 	/* others hold a lock: not now */
@@ -118,6 +163,15 @@ void test_rebase_poll(void)
 	shown(false, 0);
 	began(0);
 	CHECK(!poll_wc(&wc, 1));
+	teardown();
+
+	/* what goes behind the side ring by now would go before it, then: not now */
+	setup(64);
+	away();
+	kern.rebase_wanted = 1;
+	CHECK(poll_wc(&wc, 1) == 1 && wc.wr_id == 168);
+	device_send_error(3, MLX5_CQE_SYNDROME_WR_FLUSH_ERR);
+	CHECK(!mlx5_shown(&test_cq, golden_qp.rsc.rsn));
 	teardown();
 
 	/* a word that only asks whether somebody polls */

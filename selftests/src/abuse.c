@@ -175,6 +175,9 @@ static void abuse_ids(int fd)
 		struct shift_abi_cqe cqe = { .cq_id = ids[i], .qp_num = 1,
 					     .status = 12 };
 
+		struct shift_abi_rebase base = { .id = ids[i], .step = i % 4 };
+
+		refused(fd, SHIFT_IOC_REBASE, &base, 0, "REBASE of nothing");
 		refused(fd, SHIFT_IOC_WAIT, &id, 0, "WAIT for nothing");
 		refused(fd, SHIFT_IOC_UNREGISTER, &id, 0, "UNREGISTER nothing");
 		id.type = SHIFT_ABI_CQ;
@@ -278,6 +281,8 @@ static void abuse_child(int fd, const struct victim *v, uint32_t qp_id)
 		failures = 0;
 		refused(fd, SHIFT_IOC_QUERY, &q, EPERM, "child: QUERY");
 		refused(fd, SHIFT_IOC_WAIT, &id, EPERM, "child: WAIT");
+		refused(fd, SHIFT_IOC_REBASE, &(struct shift_abi_rebase) { .id = qp_id }, EPERM,
+			"child: REBASE");
 		refused(fd, SHIFT_IOC_UNREGISTER, &id, EPERM, "child: UNREGISTER");
 		refused(fd, SHIFT_IOC_REGISTER_CQ, &cq, EPERM, "child: REGISTER");
 		own = open_shift();
@@ -339,6 +344,9 @@ static void abuse_registered(const char *device, bool paired)
 	refused(other, SHIFT_IOC_UNREGISTER, &id, 0, "another file's id");
 	abuse_child(fd, &v, qp.id);
 	allowed(fd, SHIFT_IOC_WAIT, &id, "WAIT with the gate open");
+	refused(fd, SHIFT_IOC_REBASE, &(struct shift_abi_rebase) { .id = qp.id }, EAGAIN,
+		"REBASE of rxe's");
+	refused(fd, SHIFT_IOC_REBASE, (void *)KERNEL_ADDRESS, EFAULT, "REBASE in the kernel");
 
 	/* The rings go bad and the words away while the kernel has them. */
 	garbage_header(v.sq.addr);

@@ -5,7 +5,8 @@
  * usage: mlx5_claim DEVICE [SERVER]
  * First tries addresses that have to be refused, then registers one with words of its
  * own. Once the two ends are connected, each posts to the other for as long as stdin is open,
- * while a thread scribbles over all words that the kernel reads. Whatever becomes of the
+ * while a thread scribbles over all words that the kernel reads, and says of its rings that they
+ * begin anew. Whatever becomes of the
  * QP is right. Ends with 1 if something was accepted or refused that should not.
  */
 #include <endian.h>
@@ -16,6 +17,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/ioctl.h>
 #include <sys/mman.h>
 #include "abuse.h"
 #include "edge.h"
@@ -43,6 +45,7 @@ struct rig {
 	uint8_t memory[MEMORY];
 	struct words words;
 	struct end peer;
+	uint32_t id;
 	volatile uint32_t posted;
 	volatile bool over;
 };
@@ -100,6 +103,11 @@ static struct shift_abi_reg_qp claim(struct rig *r)
 	refused(fd, SHIFT_IOC_REGISTER_QP, &reg, 0, what);		\
 } while (0)
 
+#define REBASE(what_step, err, what) do {				\
+	struct shift_abi_rebase base = { .id = r->id, .step = (what_step) };	\
+	refused(fd, SHIFT_IOC_REBASE, &base, err, what);		\
+} while (0)
+
 static void register_by_hand(struct rig *r, int fd)
 {
 	struct shift_abi_reg_cq cq = {
@@ -143,7 +151,24 @@ static void register_by_hand(struct rig *r, int fd)
 	refused(fd, SHIFT_IOC_REGISTER_QP, &qp, 0, "receive tail without receives");
 	WITH(sq.len, 64 * 65536, "more blocks than there may be");
 	qp = claim(r);
+	qp.create_flags = SHIFT_QP_CREATE_REBASE;
 	allowed(fd, SHIFT_IOC_REGISTER_QP, &qp, "QP");
+	r->id = qp.id;
+	REBASE(SHIFT_REBASE_BEGIN, EAGAIN, "REBASE of one that is not away");
+	REBASE(SHIFT_REBASE_DONE, EINVAL, "REBASE that had not begun");
+	REBASE(SHIFT_REBASE_LATER, EAGAIN, "REBASE that nobody waits for");
+	REBASE(99, EINVAL, "REBASE of no step");
+}
+
+/* Any step at any time, or none for long: it begins, and is not done, or done without that */
+static void rebase(struct rig *r, int fd, unsigned int *seed)
+{
+	struct shift_abi_rebase base = {
+		.id = r->id, .step = rand_r(seed) % 4, .sq_number = rand_r(seed),
+		.reserved = !(rand_r(seed) % 4),
+	};
+
+	ioctl(fd, SHIFT_IOC_REBASE, &base);
 }
 
 static void *scribble(void *arg)
@@ -192,6 +217,7 @@ int main(int argc, char **argv)
 	static struct rig r;
 	pthread_t thread;
 	struct end mine;
+	unsigned int seed = 11;
 	int fd, gid_index;
 
 	if (argc != 2 && argc != 3) {
@@ -212,8 +238,10 @@ int main(int argc, char **argv)
 	if (!freopen("/dev/null", "w", stderr) ||
 	    pthread_create(&thread, NULL, scribble, &r))
 		return 2;
-	while (!poll(&in, 1, 1))
+	while (!poll(&in, 1, 1)) {
 		post(&r);
+		rebase(&r, fd, &seed);
+	}
 	r.over = true;
 	pthread_join(thread, NULL);
 	if (ibv_destroy_qp(r.qp) || ibv_destroy_cq(r.cq))

@@ -183,6 +183,33 @@ static void test_older_first(void)
 	cq_exit(&cq);
 }
 
+/* How many go first, as entries are taken out of a ring whose indices run freely */
+static void test_removed(void)
+{
+	struct shift_side *side;
+	struct cq cq;
+
+	cq_init(&cq, 0, UINT32_MAX);
+	side = &cq.side;
+	CHECK(shift_side_ahead(side, 0, 5) == 5);	/* no batch: all of them will */
+	put_side(&cq, 100);
+	CHECK(shift_side_sight(side));
+	shift_side_follow(side, UINT32_MAX - 1, 4);	/* its indices wrap on the way */
+	CHECK(shift_side_ahead(side, UINT32_MAX - 1, 6) == 4);
+	CHECK(shift_side_ahead(side, 1, 6) == 1);
+	CHECK(shift_side_ahead(side, 7, 6) == 0);
+	CHECK(shift_side_is_ahead(side, UINT32_MAX) && shift_side_is_ahead(side, 1));
+	CHECK(!shift_side_is_ahead(side, 2) && !shift_side_is_ahead(side, 3));
+	shift_side_removed(side, 3, 2);		/* and one behind them */
+	CHECK(shift_side_ahead(side, 1, 3) == 2);
+	CHECK(shift_side_next(side, false, 1, UINT32_MAX) == SHIFT_PICK_CQ);
+	CHECK(shift_side_next(side, false, 2, UINT32_MAX) == SHIFT_PICK_CQ);
+	CHECK(shift_side_next(side, false, 3, UINT32_MAX) == SHIFT_PICK_SIDE);
+	shift_side_removed(side, 1, 9);		/* never less than none */
+	CHECK(shift_side_ahead(side, 4, 1) == 0);
+	cq_exit(&cq);
+}
+
 static void test_no_starvation(void)
 {
 	uint64_t id, seen = 0;
@@ -414,6 +441,7 @@ int main(void)
 	run("side_ring_none", test_no_ring);
 	run("side_ring_alone", test_side_only);
 	run("side_ring_older_cqes_first", test_older_first);
+	run("side_ring_removed", test_removed);
 	run("side_ring_not_starved", test_no_starvation);
 	run("side_ring_fast_path_behind", test_fast_path_behind);
 	run("side_ring_fast_path_laps", test_fast_path_laps);
