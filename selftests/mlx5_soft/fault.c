@@ -32,8 +32,11 @@ static int qps_show(struct seq_file *file, void *unused)
 
 	mutex_lock(&dev->lock);
 	list_for_each_entry(qp, &dev->qps, entry)
-		seq_printf(file, "%u state %d sq %u rq %u\n", qp->number, qp->state,
-			   qp->sq_head, qp->rq_head);
+		seq_printf(file, "%u state %d sq %u rq %u rxe %u flights %u recvs %u rings %u %u\n",
+			   qp->number, qp->state, qp->sq_head, qp->rq_head,
+			   qp->lower->qp_num, qp->flight_next - qp->flight_first, qp->recvs,
+			   (u16)mls_pin_word(&qp->db, MLX5_SND_DBR * sizeof(__be32)),
+			   (u16)mls_pin_word(&qp->db, MLX5_RCV_DBR * sizeof(__be32)));
 	mutex_unlock(&dev->lock);
 	return 0;
 }
