@@ -272,6 +272,9 @@ static bool spoil(struct rig *rig, struct lane *lane, uint64_t seq, const struct
 	/* A READ of no bytes needs no valid rkey (IB spec, C9-88). */
 	bool remote = (wr->opcode == IBV_WR_RDMA_READ && step->len) ||
 		      wr->opcode == IBV_WR_ATOMIC_FETCH_AND_ADD;
+	/* all from here on, the first one twice: something has to be behind it */
+	bool revive = remote && seq >= 60 && rig->side.opt.sabotage &&
+		      !strcmp(rig->side.opt.sabotage, "revive");
 
 	if (imm && sabotage(rig, "imm", lane, seq))
 		wr->imm_data ^= htonl(1);
@@ -283,15 +286,14 @@ static bool spoil(struct rig *rig, struct lane *lane, uint64_t seq, const struct
 	else if ((wr->send_flags & IBV_SEND_SIGNALED) &&
 		 sabotage(rig, "unsignal", lane, seq))
 		wr->send_flags &= ~IBV_SEND_SIGNALED;
-	if (remote && (sabotage(rig, "rkey", lane, seq) ||
-		       (rig->side.opt.sabotage && !strcmp(rig->side.opt.sabotage, "revive") &&
-			seq >= 60))) {
+	if (revive || (remote && sabotage(rig, "rkey", lane, seq))) {
 		if (wr->opcode == IBV_WR_RDMA_READ)
 			wr->wr.rdma.rkey ^= 0xff;
 		else
 			wr->wr.atomic.rkey ^= 0xff;
 	}
-	if ((step->op == OP_SEND && sabotage(rig, "double-send", lane, seq)) ||
+	if ((revive && !lane->spoilt) ||
+	    (step->op == OP_SEND && sabotage(rig, "double-send", lane, seq)) ||
 	    (step->op == OP_FADD && sabotage(rig, "double-add", lane, seq)) ||
 	    (step->op == OP_CAS && sabotage(rig, "double-swap", lane, seq))) {
 		struct ibv_send_wr *again = batch_add(batch), *next = again->next;
@@ -302,6 +304,7 @@ static bool spoil(struct rig *rig, struct lane *lane, uint64_t seq, const struct
 		again->next = next;
 		again->sg_list = sge;
 		again->send_flags &= ~IBV_SEND_SIGNALED;
+		lane->spoilt = true;
 	}
 	return op_receives(step->op) && sabotage(rig, "skip", lane, seq);
 }

@@ -107,6 +107,7 @@ struct lane {			/* a QP with what both directions need */
 	bool reported;		/* an error completion was seen */
 	bool drained;		/* ... and everything after it, and the peer told */
 	bool reminded;
+	bool spoilt;		/* something was posted twice */
 	uint64_t flushed;
 	double failed_at;
 	struct ibv_wc flushed_receive;	/* if that was the first sign */
