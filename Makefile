@@ -75,7 +75,6 @@ bench: deps
 	scripts/bench $(if $(KERNEL),--kernel $(KERNEL)) --runs $(RUNS)
 
 campaign: deps
-	selftests/check --build --kernel $(or $(KERNEL),6.1)
 	selftests/campaign --kernel $(or $(KERNEL),6.1) -n $(N) $(if $(SEED),--seed $(SEED)) \
 		$(if $(MLX5),--mlx5)
 
