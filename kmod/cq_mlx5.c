@@ -1,27 +1,20 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Looking into a user's CQ that an mlx5 device writes.
+ * Looking into a user's CQ that an mlx5 device writes: pure but for how the ring is read.
  *
  * Entries stay where they are until the device comes round to them: those that the
  * application has polled are still there, and tell what was completed last.  The
  * device's own index is not to be had; the owner bits behind the consumer's lead to it.
  */
-#include "provider_mlx5.h"
+#include "cq_mlx5.h"
 
 #define STRIDE_MAX	128
-#define CI_MASK		0xffffffu
-#define ARM_SOLICITED	(1u << 24)
 
 static u8 op_own(const struct shift_ring *ring, u32 index)
 {
 	u32 last = shift_ring_slot_u32(ring, index, ring->slot_size - sizeof(last));
 
 	return be32_to_cpu((__force __be32)last);
-}
-
-static u32 consumer(struct shift_cq *scq)
-{
-	return be32_to_cpu((__force __be32)shift_word_read(&scq->db)) & CI_MASK;
 }
 
 /*
@@ -46,12 +39,16 @@ static u32 producer(const struct shift_ring *ring, u32 index)
 	return index;
 }
 
-/* Entries that the device may write before the application has to poll. */
-u32 shift_mlx5_cq_room(struct shift_cq *scq)
+/**
+ * shift_mlx5_cq_room - entries that the device may write before the application has to poll
+ * @ring: of the CQ.
+ * @consumer: the application's index.
+ *
+ * Return: @ring->slots or less.
+ */
+u32 shift_mlx5_cq_room(const struct shift_ring *ring, u32 consumer)
 {
-	u32 index = consumer(scq);
-
-	return scq->ring.slots - (producer(&scq->ring, index) - index);
+	return ring->slots - (producer(ring, consumer) - consumer);
 }
 
 /* One entry, copied and decoded; false: it is none, or is being replaced. */
@@ -129,7 +126,8 @@ static void found_older(struct shift_mlx5_found *found, const struct shift_mlx5_
 
 /**
  * shift_mlx5_cq_find - the newest completions of one queue of a QP
- * @scq: the CQ.
+ * @ring: of the CQ.
+ * @consumer: the application's index.
  * @qpn: the QP.
  * @recvs: of receives, else of sends.
  * @most: entries to look at.
@@ -141,57 +139,20 @@ static void found_older(struct shift_mlx5_found *found, const struct shift_mlx5_
  * before its place is taken.  Hence upwards through these: what was not met in its old
  * place is met in the new one, or in both, and the last one met is the newest.
  */
-void shift_mlx5_cq_find(struct shift_cq *scq, u32 qpn, bool recvs, u32 most,
-			struct shift_mlx5_found *found)
+void shift_mlx5_cq_find(const struct shift_ring *ring, u32 consumer, u32 qpn, bool recvs,
+			u32 most, struct shift_mlx5_found *found)
 {
-	const struct shift_ring *ring = &scq->ring;
-	u32 oldest = consumer(scq), end = producer(ring, oldest);
+	u32 index, end = producer(ring, consumer);
 	struct shift_mlx5_cqe cqe;
-	u32 index;
 
 	memset(found, 0, sizeof(*found));
 	most = min(most, ring->slots);
-	for (index = end - min(most, end - oldest); index != end; index++)
+	for (index = end - min(most, end - consumer); index != end; index++)
 		if (read_of(ring, index, qpn, recvs, &cqe))
 			found_newer(found, &cqe);
-	most -= min(most, end - oldest);
+	most -= min(most, end - consumer);
 	/* what was polled stays where it is */
-	for (index = oldest; most && !found->success; most--)
+	for (index = consumer; most && !found->success; most--)
 		if (read_of(ring, --index, qpn, recvs, &cqe))
 			found_older(found, &cqe);
-}
-
-static u32 arm_word(const struct shift_cq *scq)
-{
-	struct shift_word word = { .page = scq->db.page, .offset = scq->db.offset + 4 };
-
-	return be32_to_cpu((__force __be32)shift_word_read(&word));
-}
-
-/* The word begins as 0, and is so for one more arm: one before the first completion. */
-bool shift_mlx5_cq_sleeps(const struct shift_cq *scq)
-{
-	return arm_word(scq);
-}
-
-/**
- * shift_mlx5_cq_armed - does somebody wait for an event that nobody has fired?
- * @scq: the CQ, locked.
- * @solicited: an error, or a receive.
- *
- * The arm word is written by the provider: a sequence number, which moves on with each
- * event, and the consumer's index, which moves on with each of the device's completions.
- * A device fires once for each number; whether it has we cannot tell, so that an
- * event may come twice.  The word begins as 0, which is an arm, too.
- *
- * Return: true, once for each value of the word: numbers come round after four events.
- */
-bool shift_mlx5_cq_armed(struct shift_cq *scq, bool solicited)
-{
-	u32 arm = arm_word(scq);
-
-	if (scq->fired == (u64)arm + 1 || (arm & ARM_SOLICITED && !solicited))
-		return false;
-	scq->fired = (u64)arm + 1;
-	return true;
 }

@@ -45,6 +45,14 @@ static u32 recvs_polled(struct shift_qp *sqp)
 	return tail;
 }
 
+/* The newest completions of its sends, or of its receives. */
+static void find(const struct shift_qp *sqp, bool recvs, struct shift_mlx5_found *found)
+{
+	const struct shift_cq *scq = recvs ? sqp->rcq : sqp->scq;
+
+	shift_mlx5_cq_find(&scq->ring, shift_mlx5_consumer(scq), sqp->qpn, recvs, U32_MAX, found);
+}
+
 /*
  * The send ring as it is now; sqp->lock, and nothing else uses the ledger yet.  @fenced:
  * what was outstanding was flushed by us, and just now.  A QP that broke by itself did so
@@ -59,7 +67,7 @@ static void look(struct shift_qp *sqp, bool fenced, struct shift_mlx5_view *view
 	u32 tail;
 	u64 word;
 
-	shift_mlx5_cq_find(sqp->scq, sqp->qpn, false, U32_MAX, &found);
+	find(sqp, false, &found);
 	/* what was replaced there was polled: the tail is read after it */
 	smp_rmb();
 	tail = sends_polled(sqp);
@@ -181,7 +189,7 @@ static DEFINE_MUTEX(promise_lock);
 
 static u32 unpromised(struct shift_cq *scq)
 {
-	u32 room = shift_mlx5_cq_room(scq);
+	u32 room = shift_mlx5_cq_room(&scq->ring, shift_mlx5_consumer(scq));
 
 	return room > scq->promised ? room - scq->promised : 0;
 }
@@ -252,7 +260,7 @@ static void wait_flushed(struct shift_qp *sqp)
 		return;
 	posted = shift_mlx5_counter(&sqp->rq_word);
 	for (;;) {
-		shift_mlx5_cq_find(sqp->rcq, sqp->qpn, true, U32_MAX, &found);
+		find(sqp, true, &found);
 		/* those that were posted since may be among them */
 		if ((u16)(recvs_ended(&found) - posted) <= sqp->rq.slots ||
 		    ktime_get_ns() > end)
@@ -315,7 +323,7 @@ static u16 first_recv(struct shift_qp *sqp, u16 *posted)
 	struct shift_mlx5_found found;
 	u32 tail;
 
-	shift_mlx5_cq_find(sqp->rcq, sqp->qpn, true, U32_MAX, &found);
+	find(sqp, true, &found);
 	/* what was replaced there was polled: the tail is read after it */
 	smp_rmb();
 	tail = recvs_polled(sqp);

@@ -13,6 +13,7 @@ module_param_named(mlx5, mlx5_enabled, bool, 0644);
 MODULE_PARM_DESC(mlx5, "protect queue pairs of mlx5 devices (not proven on hardware)");
 
 #define CAUSE_MOST	4096	/* completions to look at under a spinlock */
+#define ARM_SOLICITED	(1u << 24)
 
 static int mlx5_pin_cq(struct shift_cq_pins *pins, const struct shift_abi_reg_cq *reg)
 {
@@ -67,6 +68,39 @@ static int mlx5_pin_qp(struct shift_qp_pins *pins, const struct shift_abi_reg_qp
 	return pins->mlx5 ? 0 : -ENOMEM;
 }
 
+static u32 arm_word(const struct shift_cq *scq)
+{
+	struct shift_word word = { .page = scq->db.page, .offset = scq->db.offset + 4 };
+
+	return be32_to_cpu((__force __be32)shift_word_read(&word));
+}
+
+/* The word begins as 0, and is so for one more arm: one before the first completion. */
+static bool mlx5_sleeps(const struct shift_cq *scq)
+{
+	return arm_word(scq);
+}
+
+/*
+ * Does somebody wait for an event that nobody has fired?  @solicited: it is of an error, or
+ * of a receive; scq->lock.
+ *
+ * The arm word is written by the provider: a sequence number, which moves on with each
+ * event, and the consumer's index, which moves on with each of the device's completions.
+ * A device fires once for each number; whether it has we cannot tell, so that an
+ * event may come twice.  The word begins as 0, which is an arm, too.  True once for each
+ * value of the word: numbers come round after four events.
+ */
+static bool mlx5_armed(struct shift_cq *scq, bool solicited)
+{
+	u32 arm = arm_word(scq);
+
+	if (scq->fired == (u64)arm + 1 || (arm & ARM_SOLICITED && !solicited))
+		return false;
+	scq->fired = (u64)arm + 1;
+	return true;
+}
+
 /* sqp->sq_psn and the anchor, which is 0 then, say it all */
 static void mlx5_starts(struct shift_qp *sqp)
 {
@@ -80,7 +114,8 @@ static u32 mlx5_cause(struct shift_qp *sqp)
 
 	spin_lock(&sqp->scq->lock);
 	if (sqp->scq->registered)
-		shift_mlx5_cq_find(sqp->scq, sqp->qpn, false, CAUSE_MOST, &found);
+		shift_mlx5_cq_find(&sqp->scq->ring, shift_mlx5_consumer(sqp->scq), sqp->qpn,
+				   false, CAUSE_MOST, &found);
 	spin_unlock(&sqp->scq->lock);
 	return found.cause;
 }
@@ -260,8 +295,8 @@ const struct shift_provider shift_provider_mlx5 = {
 	.driver = RDMA_DRIVER_MLX5,
 	.pin_cq = mlx5_pin_cq,
 	.pin_qp = mlx5_pin_qp,
-	.armed = shift_mlx5_cq_armed,
-	.sleeps = shift_mlx5_cq_sleeps,
+	.armed = mlx5_armed,
+	.sleeps = mlx5_sleeps,
 	.starts = mlx5_starts,
 	.movable = shift_mlx5_movable,
 	.cause = mlx5_cause,

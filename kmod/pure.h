@@ -14,6 +14,7 @@
 #include <linux/kernel.h>
 #include <linux/sort.h>
 #include <linux/build_bug.h>
+#include <asm/barrier.h>
 #include <asm/byteorder.h>
 #else
 #include "pure_user.h"	/* selftests/unit */

@@ -9,9 +9,9 @@
 #ifndef SHIFT_RING_H
 #define SHIFT_RING_H
 
-#include <linux/types.h>
-#include <linux/mm_types.h>
+#include "pure.h"
 
+struct page;
 struct shift_account;
 
 /**
