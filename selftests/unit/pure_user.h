@@ -34,6 +34,7 @@ typedef int64_t s64;
 #endif
 
 #define barrier()	__asm__ __volatile__("" : : : "memory")
+#define smp_rmb()	__atomic_thread_fence(__ATOMIC_ACQUIRE)
 
 #define ARRAY_SIZE(a)	(sizeof(a) / sizeof((a)[0]))
 #define BIT(n)		(1ul << (n))
