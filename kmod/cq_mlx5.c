@@ -10,17 +10,27 @@
 
 #define STRIDE_MAX	128
 
-static u8 op_own(const struct shift_ring *ring, u32 index)
+/* A word of an entry, from its end: 1, index of the WQE and owner bit; 2, the QP. */
+static u32 word(const struct shift_ring *ring, u32 index, u32 from_end)
 {
-	u32 last = shift_ring_slot_u32(ring, index, ring->slot_size - sizeof(last));
+	u32 value = shift_ring_slot_u32(ring, index, ring->slot_size - from_end * sizeof(value));
 
-	return be32_to_cpu((__force __be32)last);
+	return be32_to_cpu((__force __be32)value);
+}
+
+static bool ours(const struct shift_ring *ring, u32 index)
+{
+	return shift_mlx5_cqe_ours(word(ring, index, 1), index, ring->slots);
 }
 
 /*
  * Where the device writes next, as the consumer's index counts.  What it has written lies in
- * one piece behind that: halving finds its end in two dozen looks at most, so that no
+ * one piece behind that: halving finds its end in four dozen looks at most, so that no
  * application keeps softirqs waiting by a large CQ, or by what it writes there.
+ *
+ * An entry that is moved up (see shift_mlx5_cq_find()) has the owner bit of its old place for a
+ * moment.  That is no end: hence the look at the next one, if it is not known.  Of the last
+ * entry nothing tells: the end may be one too low, while that many and more are about to be free.
  */
 static u32 producer(const struct shift_ring *ring, u32 index)
 {
@@ -29,7 +39,7 @@ static u32 producer(const struct shift_ring *ring, u32 index)
 	/* all before @index are written, of @left from there on it is not known */
 	while (left) {
 		middle = index + left / 2;
-		if (shift_mlx5_cqe_ours(op_own(ring, middle), middle, ring->slots)) {
+		if (ours(ring, middle) || (left > 2 && ours(ring, middle + 1))) {
 			left -= left / 2 + 1;
 			index = middle + 1;
 		} else {
@@ -51,19 +61,22 @@ u32 shift_mlx5_cq_room(const struct shift_ring *ring, u32 consumer)
 	return ring->slots - (producer(ring, consumer) - consumer);
 }
 
-/* One entry, copied and decoded; false: it is none, or is being replaced. */
+/*
+ * One entry, copied and decoded; false: it is none, or is being replaced, by one that is
+ * another QP's, another request's or another lap's.
+ */
 static bool read_entry(const struct shift_ring *ring, u32 index, struct shift_mlx5_cqe *cqe)
 {
 	u8 bytes[STRIDE_MAX] __aligned(8);
 	struct shift_mlx5_cq one = { .ring = bytes, .entries = 1, .stride = ring->slot_size };
-	u8 own = op_own(ring, index);
+	u32 last = word(ring, index, 1), qpn = word(ring, index, 2);
 
-	if (!shift_mlx5_cqe_ours(own, index, ring->slots))
+	if (!shift_mlx5_cqe_ours(last, index, ring->slots))
 		return false;
 	shift_ring_copy_slot(ring, index, bytes);
 	/* what was copied is that entry as a whole */
 	smp_rmb();
-	if (op_own(ring, index) != own)
+	if (word(ring, index, 1) != last || word(ring, index, 2) != qpn)
 		return false;
 	return !shift_mlx5_decode_cqe(&one, !!(index & ring->slots), cqe);
 }
@@ -130,14 +143,14 @@ static void found_older(struct shift_mlx5_found *found, const struct shift_mlx5_
  * @consumer: the application's index.
  * @qpn: the QP.
  * @recvs: of receives, else of sends.
- * @most: entries to look at.
+ * @most: entries to look at, and one more.
  * @found: the result.
  *
  * On a QP that works it is a look at a moving target.  So it is if another one with this CQ is
  * reset or destroyed: its provider takes that one's entries out of those that are not polled
  * yet, from the newest to the oldest, by moving others' up; each is copied to where it goes
- * before its place is taken.  Hence upwards through these: what was not met in its old
- * place is met in the new one, or in both, and the last one met is the newest.
+ * before its place is taken.  Hence upwards through these, and one further: what was not met in
+ * its old place is met in the new one, or in both, and the last one met is the newest.
  */
 void shift_mlx5_cq_find(const struct shift_ring *ring, u32 consumer, u32 qpn, bool recvs,
 			u32 most, struct shift_mlx5_found *found)
@@ -147,7 +160,7 @@ void shift_mlx5_cq_find(const struct shift_ring *ring, u32 consumer, u32 qpn, bo
 
 	memset(found, 0, sizeof(*found));
 	most = min(most, ring->slots);
-	for (index = end - min(most, end - consumer); index != end; index++)
+	for (index = end - min(most, end - consumer); index != end + 1; index++)
 		if (read_of(ring, index, qpn, recvs, &cqe))
 			found_newer(found, &cqe);
 	most -= min(most, end - consumer);

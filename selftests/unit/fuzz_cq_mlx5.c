@@ -57,7 +57,7 @@ static bool is_recv(u8 opcode)
 	return opcode != SHIFT_MLX5_CQE_REQ && opcode != SHIFT_MLX5_CQE_REQ_ERR;
 }
 
-/* The newest @most before @end, from the oldest to the newest. */
+/* The newest @most before @end and that one, from the oldest to the newest. */
 static struct shift_mlx5_found plainly(const struct shift_mlx5_cq *cq, u32 end, bool recvs,
 				       u32 most)
 {
@@ -65,7 +65,7 @@ static struct shift_mlx5_found plainly(const struct shift_mlx5_cq *cq, u32 end, 
 	struct shift_mlx5_cqe cqe;
 	u32 index;
 
-	for (index = end - most; index != end; index++) {
+	for (index = end - most; index != end + 1; index++) {
 		if (shift_mlx5_decode_cqe(cq, index, &cqe) || cqe.qpn != QPN ||
 		    cqe.opcode == SHIFT_MLX5_CQE_RESIZE || is_recv(cqe.opcode) != recvs)
 			continue;
@@ -110,7 +110,7 @@ static void check_alone(const struct shift_ring *ring, u32 consumer, u32 room, b
 
 int LLVMFuzzerTestOneInput(const u8 *data, size_t size)
 {
-	u32 consumer, most, room, n, halvings;
+	u32 consumer, most, room, n, to_end;
 	struct shift_mlx5_found found;
 	struct shift_ring ring = { };
 	const u8 *head = data;
@@ -120,7 +120,7 @@ int LLVMFuzzerTestOneInput(const u8 *data, size_t size)
 		return 0;
 	data += HEAD;
 	size -= HEAD;
-	halvings = (head[0] & 7) + 1;
+	to_end = 2 * ((head[0] & 7) + 1);
 	ring.slots = 1u << (head[0] & 7);
 	ring.slot_size = head[1] & 1 ? 128 : 64;
 	recvs = head[1] & 2;
@@ -146,11 +146,11 @@ int LLVMFuzzerTestOneInput(const u8 *data, size_t size)
 		ring_mem.meanwhile = others_write;
 
 	room = shift_mlx5_cq_room(&ring, consumer);
-	MUST(room <= ring.slots && ring_mem.words <= halvings && !ring_mem.copies);
+	MUST(room <= ring.slots && ring_mem.words <= to_end && !ring_mem.copies);
 	ring_mem.words = 0;
 	shift_mlx5_cq_find(&ring, consumer, QPN, recvs, most, &found);
 	most = min(most, ring.slots);
-	MUST(ring_mem.copies <= most && ring_mem.words <= halvings + 2 * most);
+	MUST(ring_mem.copies <= most + 1 && ring_mem.words <= to_end + 4 * (most + 1));
 	MUST(found.success || !found.last);
 	MUST(found.error || (!found.begins && !found.cause));
 	MUST(found.error || (!found.first_error && !found.last_error));

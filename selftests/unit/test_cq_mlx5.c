@@ -84,13 +84,14 @@ static u32 record(void)
 	return polled & SHIFT_MLX5_CI_MASK;
 }
 
-static u32 halvings(void)
+/* Looks that it takes to find the end, at most. */
+static u32 to_end(void)
 {
 	u32 n = 1;
 
 	while (ring.slots >> n)
 		n++;
-	return n;
+	return 2 * n;
 }
 
 static u32 room(struct ktap *t)
@@ -99,7 +100,7 @@ static u32 room(struct ktap *t)
 
 	ring_mem.words = ring_mem.copies = 0;
 	n = shift_mlx5_cq_room(&ring, record());
-	EXPECT(t, n <= ring.slots && !ring_mem.copies && ring_mem.words <= halvings());
+	EXPECT(t, n <= ring.slots && !ring_mem.copies && ring_mem.words <= to_end());
 	return n;
 }
 
@@ -108,7 +109,7 @@ static void find_most(struct ktap *t, u32 qpn, bool recvs, u32 most)
 	ring_mem.words = ring_mem.copies = 0;
 	shift_mlx5_cq_find(&ring, record(), qpn, recvs, most, &found);
 	most = min(most, ring.slots);
-	EXPECT(t, ring_mem.copies <= most && ring_mem.words <= halvings() + 2 * most);
+	EXPECT(t, ring_mem.copies <= most + 1 && ring_mem.words <= to_end() + 4 * (most + 1));
 }
 
 static void find(struct ktap *t)
@@ -364,6 +365,79 @@ static void at_random(struct ktap *t)
 	}
 }
 
+/* A neighbor's RESET: a step of the library's each time that somebody looks. */
+static struct {
+	struct rnd r;
+	u32 at, freed;
+	bool half;
+	u8 owner;
+	u16 wqe;
+} clean;
+
+static void clean_step(void)
+{
+	struct shift_mlx5_cqe64 *from = entry(clean.at - 1), *to = entry(clean.at - 1 + clean.freed);
+
+	if (clean.at == polled || !rnd_one_in(&clean.r, 4))
+		return;
+	if ((be32_to_cpu(from->opcode_qpn) & SHIFT_MLX5_QPN_MASK) == OTHER) {
+		clean.freed++;
+	} else if (clean.freed && !clean.half) {
+		/* with the owner bit of where it was, at first */
+		clean.owner = to->op_own & 1;
+		memcpy(to, from, sizeof(*to));
+		clean.half = true;
+		return;
+	} else if (clean.freed) {
+		to->op_own = (to->op_own & 0xfe) | clean.owner;
+		clean.half = false;
+	}
+	clean.at--;
+}
+
+/* Three QPs that go on side by side: successes, or errors. */
+static void three(u32 n, bool errors)
+{
+	static const u32 qpns[] = { MINE, OTHER, MINE + 1 };
+	u32 i;
+
+	while (n--) {
+		i = rnd_below(&clean.r, 3);
+		if (errors)
+			complete(qpns[i], SHIFT_MLX5_CQE_REQ_ERR, clean.wqe, i ? ACCESS :
+				 rnd_one_in(&clean.r, 3) ? RETRIES : FLUSH);
+		else
+			complete(qpns[i], SHIFT_MLX5_CQE_REQ, clean.wqe, 0);
+		clean.wqe += !i;	/* whatever takes the place of MINE has its index */
+	}
+}
+
+static void entries_move_up(struct ktap *t)
+{
+	struct shift_mlx5_found want;
+	u32 round;
+
+	clean.r.state = 30;
+	for (round = 0; round < 50000; round++) {
+		fresh(SLOTS, 64, round);
+		three(rnd_below(&clean.r, SLOTS), false);
+		polled += rnd_below(&clean.r, produced - polled + 1);
+		three(rnd_below(&clean.r, SLOTS + 1 - (produced - polled)), false);
+		three(rnd_below(&clean.r, SLOTS + 1 - (produced - polled)), true);
+		want = expected(MINE, false, ALL);
+		clean.at = produced;
+		clean.freed = 0;
+		clean.half = false;
+		ring_mem.meanwhile = clean_step;
+		if (round & 1)
+			EXPECT(t, room(t) - (SLOTS - (produced - polled)) <= 1);
+		find(t);
+		ring_mem.meanwhile = NULL;
+		/* nothing is lost, and nothing is in another order */
+		EXPECT(t, same(&found, &want));
+	}
+}
+
 /* The device goes on while somebody looks at what was polled. */
 static struct rnd device;
 
@@ -445,6 +519,7 @@ static const struct ktap_case cases[] = {
 	KTAP_CASE(resized),
 	KTAP_CASE(no_more_than_asked),
 	KTAP_CASE(at_random),
+	KTAP_CASE(entries_move_up),
 	KTAP_CASE(replaced_meanwhile),
 	KTAP_CASE(garbage),
 };
