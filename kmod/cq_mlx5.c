@@ -61,6 +61,13 @@ u32 shift_mlx5_cq_room(const struct shift_ring *ring, u32 consumer)
 	return ring->slots - (producer(ring, consumer) - consumer);
 }
 
+/* Is it known what was completed, if perhaps not what came with it? */
+static bool names(enum shift_mlx5_refusal why)
+{
+	return why == SHIFT_MLX5_DECODED || why == SHIFT_MLX5_OPCODE ||
+	       why == SHIFT_MLX5_INLINE_SIZE || why == SHIFT_MLX5_APP;
+}
+
 /*
  * One entry, copied and decoded; false: it is none, or is being replaced, by one that is
  * another QP's, another request's or another lap's.
@@ -78,7 +85,7 @@ static bool read_entry(const struct shift_ring *ring, u32 index, struct shift_ml
 	smp_rmb();
 	if (word(ring, index, 1) != last || word(ring, index, 2) != qpn)
 		return false;
-	return !shift_mlx5_decode_cqe(&one, !!(index & ring->slots), cqe);
+	return names(shift_mlx5_decode_cqe(&one, !!(index & ring->slots), cqe));
 }
 
 static bool is_error(const struct shift_mlx5_cqe *cqe)
@@ -86,17 +93,30 @@ static bool is_error(const struct shift_mlx5_cqe *cqe)
 	return cqe->opcode == SHIFT_MLX5_CQE_REQ_ERR || cqe->opcode == SHIFT_MLX5_CQE_RECV_ERR;
 }
 
-static bool is_recv(const struct shift_mlx5_cqe *cqe)
+/* Of one queue of a QP?  Other opcodes are of neither. */
+static bool is_of(const struct shift_mlx5_cqe *cqe, u32 qpn, bool recvs)
 {
-	return cqe->opcode != SHIFT_MLX5_CQE_REQ && cqe->opcode != SHIFT_MLX5_CQE_REQ_ERR;
+	if (cqe->qpn != qpn)
+		return false;
+	switch (cqe->opcode) {
+	case SHIFT_MLX5_CQE_REQ:
+	case SHIFT_MLX5_CQE_REQ_ERR:
+		return !recvs;
+	case SHIFT_MLX5_CQE_RECV_WRITE_IMM:
+	case SHIFT_MLX5_CQE_RECV:
+	case SHIFT_MLX5_CQE_RECV_IMM:
+	case SHIFT_MLX5_CQE_RECV_INV:
+	case SHIFT_MLX5_CQE_RECV_ERR:
+		return recvs;
+	default:
+		return false;
+	}
 }
 
-/* Of one queue of a QP? */
 static bool read_of(const struct shift_ring *ring, u32 index, u32 qpn, bool recvs,
 		    struct shift_mlx5_cqe *cqe)
 {
-	return read_entry(ring, index, cqe) && cqe->qpn == qpn &&
-	       cqe->opcode != SHIFT_MLX5_CQE_RESIZE && is_recv(cqe) == recvs;
+	return read_entry(ring, index, cqe) && is_of(cqe, qpn, recvs);
 }
 
 /* One that is newer than all before. */

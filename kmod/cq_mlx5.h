@@ -10,7 +10,7 @@
 #include "cqe_mlx5.h"
 #include "ring.h"
 
-#define SHIFT_MLX5_CI_MASK	0xffffffu	/* of the consumer's index in a doorbell record */
+#define SHIFT_MLX5_CI_MASK	0xffffffu	/* consumer's index, in a doorbell record */
 
 /**
  * struct shift_mlx5_found - completions of one queue of a QP

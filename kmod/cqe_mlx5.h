@@ -11,7 +11,8 @@
 
 /**
  * struct shift_mlx5_cqe - one decoded completion
- * @opcode: SHIFT_MLX5_CQE_*; valid also if refused for anything but GEOMETRY and EMPTY.
+ * @opcode: SHIFT_MLX5_CQE_*; valid also if refused for anything but GEOMETRY and EMPTY; so
+ *	are, unless for COMPRESSED, @wqe_index and @qpn.
  * @wqe_opcode: of a send, SHIFT_MLX5_OP_*.
  * @status: SHIFT_WC_*.
  * @vendor: syndrome of the vendor's, of an error.

@@ -10,6 +10,8 @@
 
 #define HEAD	12
 #define QPN	0x4711
+#define SENDS	(1 << 0 | 1 << 13)			/* opcodes of completions */
+#define RECVS	(1 << 1 | 1 << 2 | 1 << 3 | 1 << 4 | 1 << 14)
 
 int LLVMFuzzerTestOneInput(const u8 *data, size_t size);
 
@@ -44,7 +46,6 @@ static void repair(u8 *ring, u32 slots, u32 stride, u32 end)
 		e = (void *)(ring + ((index & (slots - 1)) + 1) * stride - sizeof(*e));
 		if (e->op_own & 0x08)	/* a neighbor's, or an odd one */
 			continue;
-		e->app = 0;
 		e->syndrome &= 0x15;	/* often a flush */
 		e->opcode_qpn = cpu_to_be32((e->signature & 1 ? SHIFT_MLX5_OP_SEND :
 					     SHIFT_MLX5_OP_RDMA_READ) << 24 | QPN);
@@ -52,9 +53,12 @@ static void repair(u8 *ring, u32 slots, u32 stride, u32 end)
 	}
 }
 
-static bool is_recv(u8 opcode)
+/* Does it say what of the QP was completed? */
+static bool says(enum shift_mlx5_refusal why, const struct shift_mlx5_cqe *cqe, bool recvs)
 {
-	return opcode != SHIFT_MLX5_CQE_REQ && opcode != SHIFT_MLX5_CQE_REQ_ERR;
+	if (why == SHIFT_MLX5_GEOMETRY || why == SHIFT_MLX5_EMPTY || why == SHIFT_MLX5_COMPRESSED)
+		return false;
+	return cqe->qpn == QPN && ((recvs ? RECVS : SENDS) & 1 << cqe->opcode);
 }
 
 /* The newest @most before @end and that one, from the oldest to the newest. */
@@ -66,8 +70,7 @@ static struct shift_mlx5_found plainly(const struct shift_mlx5_cq *cq, u32 end, 
 	u32 index;
 
 	for (index = end - most; index != end + 1; index++) {
-		if (shift_mlx5_decode_cqe(cq, index, &cqe) || cqe.qpn != QPN ||
-		    cqe.opcode == SHIFT_MLX5_CQE_RESIZE || is_recv(cqe.opcode) != recvs)
+		if (!says(shift_mlx5_decode_cqe(cq, index, &cqe), &cqe, recvs))
 			continue;
 		if (!cqe.status) {
 			memset(&want, 0, sizeof(want));

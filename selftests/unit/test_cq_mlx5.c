@@ -251,6 +251,37 @@ static void errors(struct ktap *t)
 	}
 }
 
+/* What is not covered otherwise was completed all the same. */
+static void not_covered(struct ktap *t)
+{
+	struct shift_mlx5_cqe64 *e;
+	u32 i;
+
+	fresh(SLOTS, 128, 5);
+	e = sent(11);
+	e->opcode_qpn = cpu_to_be32(SHIFT_MLX5_OP_ATOMIC_MASKED_CS << 24 | MINE);
+	find(t);
+	EXPECT(t, found.success && found.last == 11);
+	e = sent(12);
+	e->opcode_qpn = cpu_to_be32(SHIFT_MLX5_OP_RDMA_READ << 24 | MINE);
+	e->op_own |= SHIFT_MLX5_CQE_DATA_32 << 2;
+	find(t);
+	EXPECT(t, found.success && found.last == 12);
+	e = complete(MINE, SHIFT_MLX5_CQE_RECV, 13, 0);
+	e->app = 1;
+	find_most(t, MINE, true, ALL);
+	EXPECT(t, found.success && found.last == 13);
+	/* these say nothing of a request */
+	e = sent(14);
+	e->op_own |= SHIFT_MLX5_CQE_COMPRESSED << 2;
+	for (i = SHIFT_MLX5_CQE_RESIZE; i < SHIFT_MLX5_CQE_REQ_ERR; i++)
+		complete(MINE, i, 15, 0);
+	find(t);
+	EXPECT(t, found.success && found.last == 12);
+	find_most(t, MINE, true, ALL);
+	EXPECT(t, found.success && found.last == 13);
+}
+
 /* The entry that ends a ring, and the hole with which the next one begins. */
 static void resized(struct ktap *t)
 {
@@ -376,7 +407,8 @@ static struct {
 
 static void clean_step(void)
 {
-	struct shift_mlx5_cqe64 *from = entry(clean.at - 1), *to = entry(clean.at - 1 + clean.freed);
+	struct shift_mlx5_cqe64 *from = entry(clean.at - 1);
+	struct shift_mlx5_cqe64 *to = entry(clean.at - 1 + clean.freed);
 
 	if (clean.at == polled || !rnd_one_in(&clean.r, 4))
 		return;
@@ -408,7 +440,7 @@ static void three(u32 n, bool errors)
 				 rnd_one_in(&clean.r, 3) ? RETRIES : FLUSH);
 		else
 			complete(qpns[i], SHIFT_MLX5_CQE_REQ, clean.wqe, 0);
-		clean.wqe += !i;	/* whatever takes the place of MINE has its index */
+		clean.wqe += !i;	/* those before one of MINE have its index */
 	}
 }
 
@@ -516,6 +548,7 @@ static const struct ktap_case cases[] = {
 	KTAP_CASE(others),
 	KTAP_CASE(queues),
 	KTAP_CASE(errors),
+	KTAP_CASE(not_covered),
 	KTAP_CASE(resized),
 	KTAP_CASE(no_more_than_asked),
 	KTAP_CASE(at_random),
