@@ -367,6 +367,7 @@ static long ioc_kick(struct shift_file *file, void __user *arg)
 
 	if (copy_from_user(&id, arg, sizeof(id)))
 		return -EFAULT;
+	shift_stat_inc(SHIFT_STAT_KICKS);
 	if (id.type == SHIFT_ABI_SRQ)
 		return kick_srq(file, id.id);
 	if (id.type != SHIFT_ABI_QP && id.type != SHIFT_ABI_RECV)
@@ -381,6 +382,8 @@ static long ioc_kick(struct shift_file *file, void __user *arg)
 			if (!err)
 				shift_replay_doorbell(sqp);
 		} while (!err && READ_ONCE(sqp->own_hold));
+		if (err > 0)
+			err = 0;	/* with what is taken in when it runs */
 	}
 	if (!err)
 		shift_recv_doorbell(sqp);

@@ -9,11 +9,13 @@
 #include <linux/slab.h>
 #include "switch.h"
 
-/* The switch is called off: nothing changed, doorbells that were kept are rung. */
+/*
+ * The switch is called off: nothing changed, doorbells that were kept are rung.  An ACK that
+ * is late may begin it all the same: for what was asked, so that the cause stays.
+ */
 void shift_switch_call_off(struct shift_qp *sqp)
 {
 	sqp->asks = 0;
-	sqp->cause = SHIFT_CAUSE_NONE;
 	if (READ_ONCE(sqp->own_hold) || (sqp->to == SHIFT_PATH_OWN && sqp->path)) {
 		/* it stays on a QP of ours; nobody was told otherwise */
 		sqp->to = sqp->path;
@@ -89,12 +91,13 @@ static bool push_kept_error(struct shift_qp *sqp, u32 status)
  * It can neither be stopped nor be taken over: the driver's own flushes are what the
  * application gets, as without us.
  */
-static void fail_unfenced(struct shift_qp *sqp, u32 status)
+static void fail_unfenced(struct shift_qp *sqp, u32 status, int err)
 {
 	struct ib_qp_attr attr = { .qp_state = IB_QPS_ERR };
 
-	pr_warn_ratelimited("%s qp %u: gave up, and the NIC does not stop it\n",
-			    sqp->sdev->name, sqp->qpn);
+	pr_warn_ratelimited("%s qp %u: gave up in %s, and could not be stopped (%d): %s\n",
+			    sqp->sdev->name, sqp->qpn, shift_state_name(sqp->state), err,
+			    ib_wc_status_msg(status));
 	shift_stat_inc(SHIFT_STAT_FAILED);
 	shift_switch_state(sqp, SHIFT_ST_APP);
 	shift_switch_app(sqp);
@@ -115,18 +118,20 @@ void shift_switch_fail(struct shift_qp *sqp, u32 status)
 {
 	enum shift_state from = sqp->state;
 	bool errored;
+	int err;
 
 	if (from == SHIFT_ST_FAIL)
 		return;
 	if (sqp->path == 0 && !test_bit(SHIFT_QP_FENCED, &sqp->flags)) {
-		if (shift_fence(sqp, &errored) == -ECANCELED) {
+		err = shift_fence(sqp, &errored);
+		if (err == -ECANCELED) {
 			/* the application's own error lies in its CQ: that is what it gets */
 			shift_switch_state(sqp, SHIFT_ST_APP);
 			shift_switch_app(sqp);
 			return;
 		}
 		if (!test_bit(SHIFT_QP_FENCED, &sqp->flags)) {
-			fail_unfenced(sqp, status);
+			fail_unfenced(sqp, status, err);
 			return;
 		}
 	}

@@ -16,6 +16,7 @@
 #include "provider_mlx5.h"
 
 #define FLUSH_US	20000	/* for the CQ to have room, and for flushes; scaled */
+#define BUSY_US		500000	/* for room, while a thread that polls may wait in KICK; scaled */
 
 /*
  * What was polled, as the provider has it.  After the QP was given back that may be of before,
@@ -224,14 +225,19 @@ static void kept(struct shift_qp *sqp)
 
 /*
  * Room in the CQs for all that ERR will flush; else neighbors would lose completions.
- * The application may poll meanwhile.  If there is, it is kept for this one: see kept().
+ * The application may poll meanwhile, unless it waits for another QP to be given back: that
+ * ends soon.  If there is room, it is kept for this one: see kept().
  */
 static bool room_to_flush(struct shift_qp *sqp)
 {
-	u64 end = shift_fence_deadline(FLUSH_US);
+	u64 last = shift_fence_deadline(BUSY_US), end = shift_fence_deadline(FLUSH_US);
 
 	while (!promise(sqp)) {
-		if (ktime_get_ns() > end)
+		u64 now = ktime_get_ns();
+
+		if (shift_own_awaited(sqp) && now < last)
+			end = shift_fence_deadline(FLUSH_US);
+		if (now > end)
 			return false;
 		usleep_range(100, 200);
 	}

@@ -23,7 +23,7 @@
 #define AWAKE_MS	100	/* so long after it got a word it is believed to poll; scaled */
 #define RETRY_MS	100	/* to the next try, doubled with each; scaled */
 #define TRIES_MAX	7	/* between two arrivals at home */
-#define KICK_MS		1000	/* that a KICK sleeps */
+#define PATIENCE_MS	50	/* that a post waits for what needs the peer; scaled */
 
 /* Off until it was seen for longer; may be changed at any time. */
 static bool give_back;
@@ -63,6 +63,24 @@ static void going_drop(struct shift_qp *sqp)
 	spin_unlock_bh(&going_lock);
 }
 
+/**
+ * shift_own_awaited - may a thread of this QP's process wait in KICK, and so not poll?
+ * @sqp: the QP.
+ *
+ * Context: any that may take a spinlock.
+ */
+bool shift_own_awaited(struct shift_qp *sqp)
+{
+	struct shift_qp *other;
+	bool any = false;
+
+	spin_lock_bh(&going_lock);
+	list_for_each_entry(other, &going, own_node)
+		any = any || other->mm == sqp->mm;
+	spin_unlock_bh(&going_lock);
+	return any;
+}
+
 /* A poll of the last moment: whoever sleeps, or computes, would keep the peer waiting. */
 static bool awake(const struct shift_qp *sqp)
 {
@@ -93,7 +111,9 @@ static bool fits(struct shift_qp *sqp)
  */
 bool shift_own_able(struct shift_qp *sqp)
 {
-	return (sqp->state == SHIFT_ST_RUN || sqp->state == SHIFT_ST_ASKED) && fits(sqp);
+	/* posts of one that was given up were promised to be taken in */
+	return (sqp->state == SHIFT_ST_RUN || sqp->state == SHIFT_ST_ASKED) &&
+	       !sqp->own_aborted && fits(sqp);
 }
 
 /* Two that ask at once, for two QPs of one process, would refuse each other. */
@@ -136,6 +156,17 @@ void shift_own_wish(struct shift_qp *sqp)
 		tell(sqp);
 }
 
+/*
+ * A post has waited for too long, and its thread does not poll: the QP is to be where posts are
+ * taken in again.  Once its provider is wanted that thread is who is waited for.
+ */
+static void give_up(struct shift_qp *sqp)
+{
+	if (sqp->state == SHIFT_ST_ASKED ||
+	    (sqp->state == SHIFT_ST_AGREE && shift_switch_usable(sqp)))
+		shift_switch_event(sqp, SHIFT_EV_DEADLINE, NULL);
+}
+
 /**
  * shift_own_run - it may be time to go back to the application's own QP
  * @sqp: the QP, locked.
@@ -144,6 +175,10 @@ void shift_own_run(struct shift_qp *sqp)
 {
 	u64 now = ktime_get_ns();
 
+	if (shift_own_is_under_way(sqp) && READ_ONCE(sqp->own_tired)) {
+		give_up(sqp);
+		return;
+	}
 	if (sqp->state != SHIFT_ST_RUN || !asks(sqp) || !fits(sqp) || sqp->own_tries >= TRIES_MAX)
 		return;
 	if (now < sqp->own_next_ns) {
@@ -160,13 +195,11 @@ void shift_own_run(struct shift_qp *sqp)
 	}
 	sqp->own_next_ns = now + scaled_ns(RETRY_MS << sqp->own_tries++);
 	sqp->own_ask = true;
-	sqp->cause = SHIFT_CAUSE_OPERATOR;
 	shift_switch_event(sqp, SHIFT_EV_FAULT, NULL);
 	sqp->own_ask = false;
 	if (sqp->state != SHIFT_ST_RUN)
 		return;
 	going_drop(sqp);
-	sqp->cause = SHIFT_CAUSE_NONE;
 	shift_switch_arm(sqp, RETRY_MS);
 }
 
@@ -184,6 +217,8 @@ static bool settled(struct shift_qp *sqp)
 void shift_own_hold(struct shift_qp *sqp)
 {
 	spin_lock_bh(&sqp->ledger_lock);
+	if (!sqp->own_hold)
+		sqp->own_tired = false;
 	sqp->own_hold = true;
 	spin_unlock_bh(&sqp->ledger_lock);
 }
@@ -204,7 +239,8 @@ bool shift_own_settle(struct shift_qp *sqp, u64 end)
 	shift_own_hold(sqp);
 	if (!awake(sqp))
 		tell(sqp);
-	while (!settled(sqp) && ktime_get_ns() < end && !shift_standby_error(sqp)) {
+	while (!settled(sqp) && ktime_get_ns() < end && !READ_ONCE(sqp->own_tired) &&
+	       !shift_standby_error(sqp)) {
 		shift_replay_pump(sqp);
 		shift_recv_deliver(sqp);
 		if (sqp->state == SHIFT_ST_FAIL)
@@ -220,7 +256,6 @@ void shift_own_over(struct shift_qp *sqp)
 	/* one that was fenced since is flushed by its ledger: posts go on telling of themselves */
 	if (sqp->own_connected && !test_bit(SHIFT_QP_FENCED, &sqp->flags) && sqp->gate.page)
 		shift_word_write(&sqp->gate, 0);
-	sqp->own_aborted = false;
 	shift_own_forget(sqp);
 	shift_own_release(sqp);
 }
@@ -233,6 +268,7 @@ void shift_own_release(struct shift_qp *sqp)
 	spin_lock_bh(&sqp->ledger_lock);
 	held = sqp->own_hold;
 	sqp->own_hold = false;
+	sqp->own_aborted = false;
 	spin_unlock_bh(&sqp->ledger_lock);
 	going_drop(sqp);
 	if (!held)
@@ -326,8 +362,6 @@ void shift_own_returned(struct shift_qp *sqp)
 	sqp->heard = sqp->armed[0];
 	sqp->unfenced = false;
 	sqp->reason = SHIFT_REASON_NONE;
-	sqp->cause = SHIFT_CAUSE_NONE;
-	sqp->own_aborted = false;
 	sqp->asks = 0;
 	clear_bit(SHIFT_QP_ERRORED, &sqp->flags);
 	clear_bit(SHIFT_QP_GATED, &sqp->flags);
@@ -342,31 +376,45 @@ void shift_own_returned(struct shift_qp *sqp)
 	shift_move_done(sqp);
 }
 
+/* Until the QP runs, its provider is wanted, or it is on its way to where posts are taken in. */
 static bool kick_waits(struct shift_qp *sqp)
 {
-	return READ_ONCE(sqp->own_hold) && READ_ONCE(sqp->rebase) != SHIFT_REBASE_WANTED;
+	return READ_ONCE(sqp->own_hold) && !READ_ONCE(sqp->own_aborted) &&
+	       READ_ONCE(sqp->rebase) != SHIFT_REBASE_WANTED;
 }
 
 /**
  * shift_own_kick - something was posted: may it be taken in?
  * @sqp: the QP.
  *
- * Context: the poster's; sleeps for KICK_MS at most.
- * Return: 0; -EAGAIN: not yet, the provider may begin its rings anew; -ENOTCONN: its own QP
- * works again.
+ * Context: the poster's; sleeps for PATIENCE_MS (scaled) at most.
+ * Return: 0; 1: not now, it will be; -EAGAIN: not yet, the provider may begin its rings anew;
+ * -ENOTCONN: its own QP works again.
  */
 long shift_own_kick(struct shift_qp *sqp)
 {
-	unsigned long most = msecs_to_jiffies(KICK_MS);
+	unsigned long most = nsecs_to_jiffies(scaled_ns(PATIENCE_MS));
+	bool held, aborted;
+	long left = 1;
 
 	if (READ_ONCE(sqp->own_hold))
 		WRITE_ONCE(sqp->awake_ns, ktime_get_ns());
-	if (kick_waits(sqp) &&
-	    wait_event_killable_timeout(sqp->gate_wait, !kick_waits(sqp), most) < 0)
-		return -EINTR;
+	if (kick_waits(sqp)) {
+		left = wait_event_killable_timeout(sqp->gate_wait, !kick_waits(sqp), most);
+		if (left < 0)
+			return -EINTR;
+	}
 	/* FENCED was cleared before the hold was, and is set before the flag word is */
-	if (smp_load_acquire(&sqp->own_hold))
-		return -EAGAIN;
+	spin_lock_bh(&sqp->ledger_lock);
+	held = sqp->own_hold;
+	aborted = sqp->own_aborted;
+	if (held && !left)
+		sqp->own_tired = true;
+	spin_unlock_bh(&sqp->ledger_lock);
+	if (held && !left)
+		shift_switch_kick(sqp, SHIFT_QP_OWN);
+	if (held)
+		return aborted ? 1 : -EAGAIN;
 	return test_bit(SHIFT_QP_FENCED, &sqp->flags) ? 0 : -ENOTCONN;
 }
 

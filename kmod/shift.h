@@ -355,6 +355,7 @@ struct shift_qp {
 	enum shift_rebase rebase;	/* ledger_lock */
 	bool own_ask;			/* the next ask is for that */
 	bool own_aborted;		/* it did not come about: the switch back does not count */
+	bool own_tired;			/* a post has waited too long for it; ledger_lock */
 	bool own_connected;		/* the application's QP is, and a switch not over */
 	bool nudged;			/* its provider was sent a word, and has not got it */
 	u64 nudged_ns, awake_ns, own_next_ns;	/* ktime: when, it got one, the next try */
@@ -555,6 +556,7 @@ enum shift_stat {
 	SHIFT_STAT_DOUBTFUL,		/* operations posted again that may be executed twice */
 	SHIFT_STAT_STALLED,		/* kernel-owned QPs whose work stood still */
 	SHIFT_STAT_GIVEN_BACK,		/* QPs that run on their application's own QP again */
+	SHIFT_STAT_KICKS,		/* posts that a provider told of by a system call */
 	__SHIFT_STAT_MAX
 };
 

@@ -36,6 +36,7 @@ static const char * const shift_stat_names[] = {
 	[SHIFT_STAT_DOUBTFUL]		= "doubtful",
 	[SHIFT_STAT_STALLED]		= "stalled",
 	[SHIFT_STAT_GIVEN_BACK]		= "given_back",
+	[SHIFT_STAT_KICKS]		= "kicks",
 };
 
 static_assert(ARRAY_SIZE(shift_stat_names) == __SHIFT_STAT_MAX);

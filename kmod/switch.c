@@ -219,12 +219,14 @@ static void start_deadline(struct shift_qp *sqp, enum shift_state state)
 static enum shift_event act_ask(struct shift_qp *sqp)
 {
 	struct shift_msg m = { .type = SHIFT_MSG_REQ };
+	/* why it came home is what operators go on being shown */
+	enum shift_cause cause = sqp->own_ask ? SHIFT_CAUSE_OPERATOR : sqp->cause;
 
 	sqp->highest = shift_epoch_next(sqp->highest, sqp->cookie > sqp->peer_cookie);
 	if (shift_own_is_under_way(sqp) && !sqp->own_ask) {
 		/* a switch as for a fault: nobody refuses it, or settles for it */
 		sqp->own_aborted = true;
-		sqp->cause = SHIFT_CAUSE_HEARTBEAT;
+		cause = sqp->cause = SHIFT_CAUSE_HEARTBEAT;
 		sqp->asks = 0;
 	}
 	sqp->to = sqp->own_ask ? SHIFT_PATH_OWN : choose_path(sqp);
@@ -237,8 +239,8 @@ static enum shift_event act_ask(struct shift_qp *sqp)
 	}
 	if (shift_standby_prepare(sqp, sqp->to))
 		return __SHIFT_EV_MAX;	/* the deadline tries again, or ends it */
-	if (shift_move_settles(sqp->cause)) {
-		if (!shift_move_settle(sqp, sqp->to) && sqp->cause == SHIFT_CAUSE_OPERATOR &&
+	if (shift_move_settles(cause)) {
+		if (!shift_move_settle(sqp, sqp->to) && cause == SHIFT_CAUSE_OPERATOR &&
 		    shift_switch_healthy(sqp))
 			return SHIFT_EV_DEADLINE;
 		if (sqp->state != SHIFT_ST_ASKED)
@@ -249,7 +251,7 @@ static enum shift_event act_ask(struct shift_qp *sqp)
 	m.req.from = sqp->path;
 	m.req.to = sqp->to;
 	m.req.kind = sqp->asks > 1 ? SHIFT_KIND_NEXT : SHIFT_KIND_FAULT;
-	m.req.cause = sqp->cause;
+	m.req.cause = cause;
 	m.req.t_detect = sqp->times.fault;
 	shift_switch_send(sqp, sqp->to, &m);
 	return __SHIFT_EV_MAX;
@@ -354,7 +356,7 @@ static enum shift_event act_join(struct shift_qp *sqp, const struct shift_msg *m
 		struct shift_msg ack = { .type = SHIFT_MSG_ACK, .epoch = m->epoch };
 
 		/* what is there, if we did not ask, is that of an earlier switch */
-		if (!sqp->asks)
+		if (!sqp->asks && sqp->to != SHIFT_PATH_OWN)
 			sqp->cause = SHIFT_CAUSE_PEER;
 		/* with the consent the peer is fenced */
 		if (shift_move_settles(m->req.cause))
@@ -471,7 +473,6 @@ static void act_replay(struct shift_qp *sqp, const struct shift_msg *m)
 		if (sqp->path == SHIFT_PATH_HOME)
 			shift_stat_inc(SHIFT_STAT_RETURNS);
 	}
-	sqp->own_aborted = false;
 	shift_stat_add(SHIFT_STAT_EXECUTED, executed);
 	shift_stat_add(SHIFT_STAT_REPLAYED, replayed);
 	shift_stat_add(SHIFT_STAT_RESUMED, resumed);

@@ -152,6 +152,7 @@ unsigned int shift_move_ask(struct shift_dev *sdev, u32 link_id, u32 qpn, u8 to,
 /* own.c: the application's own QP is given back to it; sqp->lock, unless said otherwise */
 bool shift_own_able(struct shift_qp *sqp);
 void shift_own_run(struct shift_qp *sqp);
+bool shift_own_awaited(struct shift_qp *sqp);			/* no lock */
 void shift_own_wish(struct shift_qp *sqp);
 bool shift_own_settle(struct shift_qp *sqp, u64 end);		/* sleeps */
 void shift_own_hold(struct shift_qp *sqp);

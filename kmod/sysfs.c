@@ -234,6 +234,7 @@ SHIFT_STAT_ATTR(unknown, SHIFT_STAT_UNKNOWN);
 SHIFT_STAT_ATTR(doubtful, SHIFT_STAT_DOUBTFUL);
 SHIFT_STAT_ATTR(stalled, SHIFT_STAT_STALLED);
 SHIFT_STAT_ATTR(given_back, SHIFT_STAT_GIVEN_BACK);
+SHIFT_STAT_ATTR(kicks, SHIFT_STAT_KICKS);
 
 static struct attribute *shift_stat_attrs[] = {
 	&shift_stat_attr_faults.attr.attr,
@@ -257,6 +258,7 @@ static struct attribute *shift_stat_attrs[] = {
 	&shift_stat_attr_doubtful.attr.attr,
 	&shift_stat_attr_stalled.attr.attr,
 	&shift_stat_attr_given_back.attr.attr,
+	&shift_stat_attr_kicks.attr.attr,
 	NULL
 };
 

@@ -72,6 +72,7 @@ class Runner:
         self.again = None
         try:
             self.ready(test)
+            self.bed.found = None
             brackets = kmsg.Brackets(self.bed, f"{test.suite}: {test.name}")
             brackets.begin()
             test.function(self.bed)
@@ -82,8 +83,8 @@ class Runner:
                            else traceback.format_exc())
         state = ""
         if self.bed and trouble:
-            trouble += self.programs("".join(trouble))
-            state = "".join(map(self.module_state, self.bed.nodes))
+            programs, state = self.bed.found or shift.witness(self.bed)
+            trouble += [text for text, tail in programs if tail not in trouble[0]]
         # An application's end is part of the test: its kernel log counts.
         # What a node that died said last is wanted in any case.
         if self.bed:
@@ -137,35 +138,3 @@ class Runner:
                 out.write(f"\n==== {node.name}: kernel log\n")
                 out.write(brackets.text(node))
             out.write(state)
-
-    def programs(self, told):
-        """What the test's programs said last, and whether they are still there."""
-        words = []
-        for process in self.bed.processes:
-            tail = process.tail()
-            if tail and tail not in told:
-                there = "is there" if process.status is None else f"ended with {process.status}"
-                words.append(f"{process.name()} {there}:\n{tail}")
-        return words
-
-    @staticmethod
-    def module_state(node):
-        """What shiftctl tells, if it still can."""
-        text = ""
-        for what in ("qp", "link", "pair", "peer", "stat"):
-            try:
-                result = shift.ctl(node, what, "show", timeout=10)
-                text += f"\n==== {node.name}: {what}\n{result.text}\n"
-            except (Failure, LabError, OSError) as error:
-                return text + f"\n==== {node.name}: {error}\n"
-        return text + Runner.device_state(node)
-
-    @staticmethod
-    def device_state(node):
-        """The devices' own counters, and where the software mlx5 device is in its rings."""
-        try:
-            result = node.run("cd /sys/class/infiniband && grep -rH . rxe*/ports/1/hw_counters; "
-                              "cd /sys/kernel/debug/mlx5_soft && grep -H . */qps */stats")
-        except (Failure, LabError, OSError) as error:
-            return f"\n==== {node.name}: {error}\n"
-        return f"\n==== {node.name}: devices\n{result.text}\n"

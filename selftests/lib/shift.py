@@ -233,11 +233,16 @@ def unpair(node):
         must(node, "pair", "del", row["dev"])
 
 
+def alike(cluster, state):
+    """States that are as good: what is home may be given back to its application."""
+    return ("returned", "default") if state == "returned" and cluster.nics.gives_back else (state,)
+
+
 def protected(node, count, state="default"):
     """Wait until that many QPs are protected."""
     def enough():
         rows = qps(node)
-        return len(rows) == count and all(row["state"] == state
+        return len(rows) == count and all(row["state"] in alike(node.cluster, state)
                                           for row in rows)
     try:
         wait_for(f"{node.name}: {count} QPs in state {state}", enough, 150, .2)
@@ -252,7 +257,8 @@ def home(cluster, count):
 
     def arrived():
         rows = [row for node in cluster.nodes[:2] for row in qps(node)]
-        if len(rows) == 2 * count and all(row["state"] == "returned" for row in rows):
+        if len(rows) == 2 * count and all(row["state"] in alike(cluster, "returned")
+                                          for row in rows):
             return True
         # What was refused, or called off, is asked for again.
         ctl(client, "pair", "undrain", cluster.nics.default)
@@ -274,6 +280,37 @@ def wait_reason(node, reason, count=1):
         raise Failure(f"{failure}: {json.dumps(qps(node))[:1500]}") from None
     text = qps(node)[0].get("reason_text", "")
     check(len(text) > 10, f"no text beside the reason {reason}")
+
+
+def witness(cluster):
+    """What a reader of a failure wants to see: what programs say, the nodes as they are now."""
+    programs = []
+    for process in cluster.processes:
+        there = "is there" if process.status is None else f"ended with {process.status}"
+        tail = process.tail()
+        programs.append((f"{process.name()} {there}:\n{tail}", tail))
+    return programs, "".join(module_state(node) + device_state(node) for node in cluster.nodes)
+
+
+def module_state(node):
+    """What shiftctl tells, if it still can."""
+    text = ""
+    for what in ("qp", "link", "pair", "peer", "stat"):
+        try:
+            text += f"\n==== {node.name}: {what}\n{ctl(node, what, 'show', timeout=10).text}\n"
+        except (Failure, LabError, OSError) as error:
+            return text + f"\n==== {node.name}: {error}\n"
+    return text
+
+
+def device_state(node):
+    """The devices' own counters, and where the software mlx5 device is in its rings."""
+    try:
+        result = node.run("cd /sys/class/infiniband && grep -rH . rxe*/ports/1/hw_counters; "
+                          "cd /sys/kernel/debug/mlx5_soft && grep -H . */qps */stats")
+    except (Failure, LabError, OSError) as error:
+        return f"\n==== {node.name}: {error}\n"
+    return f"\n==== {node.name}: devices\n{result.text}\n"
 
 
 class Counters:

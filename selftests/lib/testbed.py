@@ -36,7 +36,7 @@ class Nics:
     """
 
     def __init__(self, default, backup, env, stock, begin=None, cannot=(), lacks=(),
-                 flushes=False):
+                 flushes=False, gives_back=False):
         self.default = default
         self.backup = backup
         self.env = env              # of applications
@@ -45,6 +45,7 @@ class Nics:
         self.cannot = cannot        # options and operations of shift_verify that they do not have
         self.lacks = [*cannot, *lacks]  # and those that end protection
         self.flushes = flushes      # a fence does, so that errors are swallowed in any case
+        self.gives_back = gives_back    # its own QP to an application that is home
 
     def has(self, options):
         """Those of shift_verify's options, or operations, that can be had."""
@@ -358,6 +359,7 @@ class Cluster:
         self.nics = RXE
         self.dropping = set()       # (node, rail) with rules that lose packets
         self.disturbed = set()      # cables that were touched, or lost packets, since all was well
+        self.found = None           # shift.witness() of a failure, if that is over since
         self.unsettled = False      # nobody has looked yet how links took that
 
     def cables(self):

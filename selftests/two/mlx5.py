@@ -13,7 +13,7 @@ from functools import partial
 
 import shift
 from registry import BARE, FULL, MAIN, SHIFT, STOCK, TESTS, add
-from testbed import CONTROL_RAIL, RXE, Nics, check, each, wait_for
+from testbed import CONTROL_RAIL, RXE, Failure, Nics, check, each, wait_for
 from traffic import Verify
 
 from two import (exact, home, life, moved, operations,  # noqa: F401 pylint: disable=W0611
@@ -50,8 +50,9 @@ def leave(node):
 
 GIVE_BACK = "/sys/module/rdma_shift/parameters/give_back"
 
-MLX5 = Nics("mls0", "mls1", ENVS["patched"], ENVS["stock"], begin, flushes=True,
-            cannot=["send_inv", "mw"], lacks=["--srq", "fadd", "cas"])
+MLX5, GIVING = (Nics("mls0", "mls1", ENVS["patched"], ENVS["stock"], begin, flushes=True,
+                     cannot=["send_inv", "mw"], lacks=["--srq", "fadd", "cas"],
+                     gives_back=given) for given in (False, True))
 
 
 @contextmanager
@@ -61,6 +62,9 @@ def devices(bed):
     try:
         each(bed.nodes, begin)
         yield
+    except Failure:
+        bed.found = shift.witness(bed)      # all of it is about to go
+        raise
     finally:
         bed.nics = RXE
         bed.stop_processes()
@@ -71,19 +75,27 @@ def devices(bed):
               f"{node.name}: mlx5_soft is still loaded")
 
 
+def on_mlx5(function, bed):
+    """A test that knows nothing of it."""
+    with devices(bed):
+        function(bed)
+
+
 @contextmanager
 def giving(bed):
     """QPs that are home are given back, while it lasts."""
     each(bed.nodes, lambda node: node.must(f"echo Y >{GIVE_BACK}"))
+    bed.nics = GIVING
     try:
         yield
     finally:
+        bed.nics = MLX5
         each(bed.nodes, lambda node: node.must(f"echo N >{GIVE_BACK}"))
 
 
-def on_mlx5(function, bed):
-    """A test that knows nothing of it."""
-    with devices(bed):
+def with_giving(function, bed):
+    """A test that is about that."""
+    with giving(bed):
         function(bed)
 
 
@@ -167,14 +179,7 @@ def idle(side, count, bed):
 
 
 def claimed(bed):
-    """Addresses that must be refused, and words that say anything, at any time."""
-    with giving(bed):
-        claims(bed)
-    idle("local", 200, bed)
-
-
-def claims(bed):
-    """The same, away, home and given back."""
+    """Addresses that must be refused, and words that say anything: at home, away, given back."""
     words = ["mlx5_claim", bed.nics.default]
     client, server = bed.nodes[:2]
     for side in ("local", "remote", "local"):
@@ -197,6 +202,7 @@ def claims(bed):
             end.send("end")
             end.expect(0)
             check("BAD" not in end.text, end.text)
+    idle("local", 200, bed)
 
 
 def leaves(bed, fault, after):
@@ -295,6 +301,7 @@ def goes_back(options, qps, bed):
         pull(bed, side)
         on_backup(bed, qps)
         verify.more(2)
+        counters.moved("kicks")
         bed.plug_all()
         shift.wait_session(bed, 2)
         for node in nodes:
@@ -306,19 +313,13 @@ def goes_back(options, qps, bed):
             check({row["state"] for row in shift.qps(node)} == {"default"}, f"{shift.qps(node)}")
         through = shift.Counters(bed)
         verify.more(3)
-        through.still("side_wc")
+        through.still("side_wc", "kicks")
     verify.finish()
     counters.still("failed", "illegal", "msg_bad")
 
 
 def not_given_back(bed):
     """Who sleeps until an event would keep its peer waiting: it stays where it is."""
-    with giving(bed):
-        sleeps(bed)
-
-
-def sleeps(bed):
-    """The same, as it is asked for."""
     verify = start(bed, "--bidir", "--events", *SMALL)
     shift.wait_session(bed, 2)
     verify.go()
@@ -399,7 +400,7 @@ def register():
     for side, count, kernels in (("remote", 200, STOCK), ("local", 5, MORE)):
         add("mlx5", f"an idle QP in a CQ that others have filled, {side} cable",
             partial(on_mlx5, partial(idle, side, count)), kernels)
-    add("mlx5", "words that say anything", partial(on_mlx5, claimed))
+    add("mlx5", "words that say anything", partial(on_mlx5, partial(with_giving, claimed)))
     add("mlx5", "locked memory", locked_memory)
     for name, function, kernels in (
             ("an ACK that the device loses", lost_answer, STOCK),
@@ -417,7 +418,7 @@ def register():
             ("given back: inline, one CQ", partial(
                 given_back, ["--ops", "write,send", "--mix", "--inline", "--size", 100,
                              "--shared-cq"], 4), FULL),
-            ("not given back: asleep", not_given_back, FULL),
+            ("not given back: asleep", partial(with_giving, not_given_back), FULL),
             ("unprotected: on an SRQ", partial(
                 not_covered, "srq", ["--ops", "send", "--srq"]), FULL),
             ("unprotected: a CQ without room for a flush", partial(

@@ -151,7 +151,8 @@ class Schedule:
             states = [(row["state"], row.get("reason")) for row in rows]
             if states and states not in seen:
                 seen.append(states)
-            if len(rows) == 2 * self.qps and {row["state"] for row in rows} == {want}:
+            if len(rows) == 2 * self.qps and {row["state"] for row in rows} <= set(
+                    shift.alike(bed, want)):
                 return True
             event.again(bed)
             return False
@@ -184,10 +185,18 @@ class Schedule:
             counters.still("failed")
 
     def nowhere_else(self, bed, event):
-        """All QPs are where the event finds them: nothing else has moved them."""
-        want = ("fallback",) if event.away else ("default", "returned")
-        states = {row["state"] for node in bed.nodes[:2] for row in shift.qps(node)}
-        check(states <= set(want), f"before {event} QPs are {states}")
+        """All QPs are where the event finds them: nothing else has moved them.
+
+        One that is given back is on its way for a moment.
+        """
+        want = {"fallback"} if event.away else {"default", "returned"}
+
+        def there():
+            states = {row["state"] for node in bed.nodes[:2] for row in shift.qps(node)}
+            check(not states & ({"default", "returned", "fallback"} - want),
+                  f"before {event} QPs are {states}")
+            return states <= want
+        wait_for(f"all QPs are {' or '.join(want)}", there, 60)
 
     def interrupted(self, bed, event):
         """What the event begins stands still, and the path that it goes to dies, too.
