@@ -148,6 +148,10 @@ static void found_older(struct shift_mlx5_found *found, const struct shift_mlx5_
 		found->last = cqe->wqe_index;
 		return;
 	}
+	/* moved up at a neighbor's RESET, it is where it was, too */
+	if (found->error && (u16)(cqe->wqe_index - found->first_error) <=
+			    (u16)(found->last_error - found->first_error))
+		return;
 	if (!found->error)
 		found->last_error = cqe->wqe_index;
 	found->error = true;

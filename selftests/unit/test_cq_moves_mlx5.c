@@ -81,6 +81,32 @@ static void entries_move_up(struct ktap *t)
 	}
 }
 
+/* The old places of these are nobody's, until the device comes round to them. */
+static void moved_and_left(struct ktap *t)
+{
+	u32 slots, i;
+
+	clean.r.state = 35;
+	for (slots = 4; slots <= SLOTS; slots *= 2) {
+		fresh(slots, 64, slots - 2);
+		send_error(1, RETRIES);
+		send_error(2, FLUSH);
+		for (i = 0; i < 2; i++)
+			hand_over(OTHER, SHIFT_MLX5_CQE_REQ, 0, 0);
+		begin_to_clean();
+		while (clean.at != polled)
+			clean_step();
+		polled += clean.freed;
+		for (i = 0; i < slots - 2; i++) {
+			find(t);
+			EXPECT(t, !found.success && found.error && found.begins &&
+				  found.first_error == 1 && found.last_error == 2 &&
+				  found.cause == SHIFT_WC_RETRY_EXC_ERR);
+			hand_over(OTHER, SHIFT_MLX5_CQE_REQ, 0, 0);
+		}
+	}
+}
+
 /* The device goes on while somebody looks at what was polled. */
 static struct rnd device;
 
@@ -155,6 +181,7 @@ static void garbage(struct ktap *t)
 
 static const struct ktap_case cases[] = {
 	KTAP_CASE(entries_move_up),
+	KTAP_CASE(moved_and_left),
 	KTAP_CASE(replaced_meanwhile),
 	KTAP_CASE(garbage),
 };
