@@ -24,6 +24,7 @@ const char *assume_own_errors(void);
 const char *assume_reset(void);
 const char *assume_reset_doorbell(void);
 const char *assume_memory(void);
+const char *assume_again(void);
 /* mlx5_assume_work.c */
 const char *assume_psns(void);
 const char *assume_nop(void);

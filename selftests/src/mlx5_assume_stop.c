@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-/* What is assumed of a device that is stopped, or stops by itself: ERR and RESET. */
+/* What is assumed of a QP that is stopped, or stops by itself: ERR, RESET, and the life after. */
 #include <string.h>
 #include "mlx5_assume.h"
 
@@ -354,4 +354,146 @@ static const char *memory_once(struct pair *pair, uint32_t size, bool *cut)
 const char *assume_memory(void)
 {
 	return caught(memory_once);
+}
+
+#define AGAIN	48		/* requests of each end, in the life after RESET ... */
+#define BYTES	5000		/* ... of so many each ... */
+#define PACKETS	(AGAIN * ((BYTES + MTU - 1) / MTU))
+#define OUT	(1u << 20)	/* ... from here ... */
+#define IN	(2u << 20)	/* ... to there, as in the life before */
+
+/*
+ * WRITEs, SENDs and READs in turn: number i of @end and that of @peer take one place each, and
+ * after both have been executed what is in @end's is what @peer has to give.
+ */
+static void post_mixed(struct end *end, struct end *peer, unsigned int n, uint32_t size,
+		       size_t out, size_t in, uint32_t step, uint16_t *index)
+{
+	static const uint8_t opcodes[] = { MLX5_OPCODE_RDMA_WRITE, MLX5_OPCODE_SEND,
+					   MLX5_OPCODE_RDMA_READ };
+	unsigned int i;
+
+	for (i = 0; i < n; i++) {
+		uint8_t opcode = opcodes[i % 3];
+		bool read = opcode == MLX5_OPCODE_RDMA_READ;
+
+		if (opcode == MLX5_OPCODE_SEND)
+			end_recv(peer, in + i * step, size);
+		index[i] = end_post(end, opcode, SIGNALED, (read ? in : out) + i * step, size,
+				    peer, (read ? out : in) + i * step);
+	}
+}
+
+/* All of it succeeds, in order, and there is nothing else. */
+static const char *all_complete(struct end *end, const uint16_t *index)
+{
+	uint16_t recvs[AGAIN / 3];
+	unsigned int i, done;
+	const char *why;
+
+	for (i = 0; i < AGAIN / 3; i++)
+		recvs[i] = i;
+	why = successes_then_flushes(&end->send, index, AGAIN, AGAIN, &done);
+	if (!why && done != AGAIN)
+		why = say("%u of %u requests succeed", done, AGAIN);
+	if (!why)
+		why = successes_then_flushes(&end->recv, recvs, AGAIN / 3, AGAIN / 3, &done);
+	if (!why && done != AGAIN / 3)
+		why = say("%u of %u receives succeed", done, AGAIN / 3);
+	return why;
+}
+
+static const char *all_there(struct end *end, const struct end *peer)
+{
+	if (end_expects(end, peer) != PACKETS)
+		return say("%u PSNs, not %u", end_expects(end, peer), PACKETS);
+	if (memcmp(end->port->mem + IN, peer->port->mem + OUT, AGAIN * BYTES))
+		return "data of the life after RESET are wrong";
+	return NULL;
+}
+
+static const char *next_life(struct pair *pair)
+{
+	uint16_t a[AGAIN], b[AGAIN];
+	const char *why;
+	size_t i;
+
+	for (i = 0; i < AGAIN * BYTES; i++) {
+		pair->a.port->mem[OUT + i] = i * 7 + i / 251;
+		pair->b.port->mem[OUT + i] = i * 5 + i / 241;
+	}
+	memset(pair->a.port->mem + IN, 0, AGAIN * BYTES);
+	memset(pair->b.port->mem + IN, 0, AGAIN * BYTES);
+	post_mixed(&pair->a, &pair->b, AGAIN, BYTES, OUT, IN, BYTES, a);
+	post_mixed(&pair->b, &pair->a, AGAIN, BYTES, OUT, IN, BYTES, b);
+	end_ring(&pair->a);
+	end_ring(&pair->b);
+	why = all_complete(&pair->a, a);
+	if (!why)
+		why = all_complete(&pair->b, b);
+	if (!why)
+		why = all_there(&pair->a, &pair->b);
+	return why ?: all_there(&pair->b, &pair->a);
+}
+
+/* What was written of the life before, and nothing more. */
+static const char *drained(struct end *end, unsigned int *done)
+{
+	struct cqe cqe;
+
+	while (cq_take(&end->recv, &cqe))
+		;
+	for (*done = 0; cq_take(&end->send, &cqe); )
+		*done += !cqe.syndrome;
+	settle();
+	return cq_ready(&end->send) || cq_ready(&end->recv) ? "completions after RESET" : NULL;
+}
+
+/* Both ends are at work; one goes on with another peer, whose PSNs, and its own, are others. */
+static const char *again_once(struct pair *pair, uint32_t size, bool *cut, bool errored)
+{
+	const struct setup setup = {};
+	uint16_t index[STREAM];
+	struct end gone;
+	unsigned int done;
+	const char *why;
+
+	post_mixed(&pair->b, &pair->a, STREAM, size, 0, IN, 0, index);
+	post_mixed(&pair->a, &pair->b, STREAM, size, 0, IN, 0, index);
+	end_ring(&pair->b);
+	end_ring(&pair->a);
+	if (!wait_ready(&pair->a.send, 2))
+		return "no completions";
+	if (errored)
+		end_state(&pair->a, IBV_QPS_ERR);
+	end_state(&pair->a, IBV_QPS_RESET);
+	end_state(&pair->b, IBV_QPS_ERR);
+	settle();
+	why = drained(&pair->a, &done);
+	if (why)
+		return why;
+	*cut = done < STREAM;
+	gone = pair->b;
+	end_make(&pair->b, gone.port, &setup);
+	end_end(&gone);
+	pair->a.first_psn = (pair->a.first_psn + 0x654321) & PSN_MASK;
+	pair_connect(pair, &setup);
+	return next_life(pair);
+}
+
+static const char *again_after_reset(struct pair *pair, uint32_t size, bool *cut)
+{
+	return again_once(pair, size, cut, false);
+}
+
+static const char *again_after_err(struct pair *pair, uint32_t size, bool *cut)
+{
+	return again_once(pair, size, cut, true);
+}
+
+const char *assume_again(void)
+{
+	const char *why = caught(again_after_reset);
+
+	return why ?: caught(again_after_err);
 }

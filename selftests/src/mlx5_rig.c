@@ -121,7 +121,7 @@ static void cq_make(struct cq *cq, struct port *port, const struct setup *setup)
 		bail("mlx5dv_init_obj of a CQ");
 }
 
-static void end_make(struct end *end, struct port *port, const struct setup *setup)
+void end_make(struct end *end, struct port *port, const struct setup *setup)
 {
 	static uint32_t psn = 0xfff800;		/* soon at its end */
 	struct ibv_qp_init_attr attr = {
@@ -187,15 +187,20 @@ static void end_connect(struct end *end, const struct end *peer, const struct se
 		bail("to RTS");
 }
 
-void pair_make(struct pair *pair, struct port *a, struct port *b, const struct setup *setup)
+void pair_connect(struct pair *pair, const struct setup *setup)
 {
-	end_make(&pair->a, a, setup);
-	end_make(&pair->b, b, setup);
 	end_connect(&pair->a, &pair->b, setup);
 	end_connect(&pair->b, &pair->a, setup);
 }
 
-static void end_end(struct end *end)
+void pair_make(struct pair *pair, struct port *a, struct port *b, const struct setup *setup)
+{
+	end_make(&pair->a, a, setup);
+	end_make(&pair->b, b, setup);
+	pair_connect(pair, setup);
+}
+
+void end_end(struct end *end)
 {
 	if (ibv_destroy_qp(end->qp) || ibv_destroy_cq(end->send.cq) ||
 	    ibv_destroy_cq(end->recv.cq))

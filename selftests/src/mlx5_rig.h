@@ -80,6 +80,10 @@ void bail(const char *format, ...) __attribute__((format(printf, 1, 2), noreturn
 void port_open(struct port *port);
 void pair_make(struct pair *pair, struct port *a, struct port *b, const struct setup *setup);
 void pair_end(struct pair *pair);
+/* Its steps, for a pair that is made of ends that were others' before. */
+void end_make(struct end *end, struct port *port, const struct setup *setup);
+void pair_connect(struct pair *pair, const struct setup *setup);
+void end_end(struct end *end);
 
 /* Into the ring; nothing is rung.  The index of the first block, or of the receive. */
 uint16_t end_wqe(struct end *end, uint8_t opcode, uint8_t opmod, uint8_t flags,

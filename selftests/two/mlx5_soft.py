@@ -208,16 +208,19 @@ def garbage(bed):
 
 
 # What the device does not have, by its number in Documentation/mlx5.md.
-NOT_HERE = {9: "no memory windows", 13: "no data into completions", 14: "refuses them"}
+NOT_HERE = {9: "no memory windows", 13: "no data into completions", 14: "refuses them",
+            16: "not asked for"}
 
 
 @test("mlx5_soft", "what the module assumes of a device", FULL, BARE)
 def assumed(bed):
-    """The program for NICs finds all of it here, and notices if something is not so."""
+    """The program for NICs finds all of it here, and notices if something is not so.
+
+    A QP that was reset at work is not used again: at times rxe is not up to it, and warns."""
     with devices(bed) as (node, _):
-        out = node.must(["mlx5_assume", "mls0"], env=ENVS["stock"], timeout=600)
+        out = node.must(["mlx5_assume", "-x", "16", "mls0"], env=ENVS["stock"], timeout=600)
         found = re.findall(r"^ok (\d+) - [^#\n]*(?:# SKIP (.*))?$", out, re.M)
-        check([int(number) for number, _ in found] == list(range(1, 16)), out)
+        check([int(number) for number, _ in found] == list(range(1, 17)), out)
         skipped = {int(number): why for number, why in found if why}
         check(skipped.keys() == NOT_HERE.keys() and all(
             NOT_HERE[number] in why for number, why in skipped.items()), out)
