@@ -27,17 +27,20 @@
 #ifndef ASKS
 #define ASKS 2		/* SWITCH_REQs in all; none left counts as "no usable path" */
 #endif
-#ifndef DRAINS
-#define DRAINS 0	/* moves without a fault */
-#endif
 #ifndef MOVES
-#define MOVES 0		/* LIVES: an operator's moves */
+#define MOVES 0		/* moves without a fault */
+#endif
+#ifndef BACKS
+#define BACKS 0		/* LIVES: tries to give an application its own QP back */
 #endif
 #ifndef LEAD
 #define LEAD 0		/* epochs that B has asked with in vain before */
 #endif
 #ifndef LATE
 #define LATE 9		/* early deadlines; 9: any number */
+#endif
+#ifndef HASTE
+#define HASTE 0		/* moves that do not settle in time */
 #endif
 #ifndef SPURIOUS
 #define SPURIOUS 0	/* triggers without a cause */

@@ -49,10 +49,8 @@ byte cached[2] = 255;
 #define OTHERUP(n) ((p[n] != 0 && up[0]) || (p[n] != 1 && up[1]) || (p[n] != 2 && up[2]))
 #endif
 #define IDLE(n)   (hand[n] == kex[n])
-#define POSTED(n) hand[n]
 #define DRAINED(n) (rep[n] == hand[n])
 #define DONE(n)   (rep[n] == NOPS(n))
-#define RECEIVED(n,v) ((v) == execd[OTHER(n)])      /* receives agree */
 
 #ifdef W_NO_SAME_PATH
 #define AGAIN(n) (st[n] != RUN && up[p[n]] && !HEALTHY(n))
@@ -60,7 +58,19 @@ byte cached[2] = 255;
 #define AGAIN(n) (up[p[n]] && !HEALTHY(n))     /* its own path, with fresh QPs */
 #endif
 #define USABLE(n) (asks > 0 && (OTHERUP(n) || AGAIN(n)))
+#define CAN_MOVE(n) (asks > 0 && OTHERUP(n))
 #define ASKABLE(n,t) (up[t] && ((t) != p[n] || (AGAIN(n) && (st[n] != RUN || !OTHERUP(n)))))
+
+/* what lives.pml has */
+#define BROKEN(n) false
+#define FITS(n)   false
+#define AWAITED(n) false
+#define HEARS_RESTART(n) true
+#define show_own(n) skip
+#define begin_switch(n) skip
+#define look_once(n) skip
+#define forget_asks(n) skip
+#define forget(n) held[n] = 0; moving[n] = 0
 
 /* ---- actions ----------------------------------------------------------------------------- */
 
@@ -91,8 +101,6 @@ inline choose(n) {
 #endif
 	fi
 }
-
-#define settle(n) skip
 
 inline arm(n, i, e, x) {
 #ifdef UNKNOWN
@@ -220,11 +228,7 @@ inline end_qps(n) {
 #else
 #define SAME_PSN (gen[R] == gen[S])
 #endif
-#ifdef M_NO_GATE
-#define OPEN(d)  (st[d] == RUN || st[d] == ASKED || st[d] == OFF || st[d] == DRAIN || st[d] == SUNK)
-#else
-#define OPEN(d)  (!gate[d] && (st[d] == RUN || st[d] == ASKED || st[d] == OFF))
-#endif
+#define OPEN(d)  (!gate[d] && !held[d] && (st[d] == RUN || st[d] == ASKED || st[d] == OFF))
 #ifdef BAD
 #define IS_BAD(d,x) ((d) == 0 && (x) / PKTS == BAD)
 #else
@@ -241,20 +245,8 @@ inline post(d, i) {
 /* the requester of direction d on path i, and the responder at the other end */
 proctype Nic(byte d; byte i) {
 end:	do
-#ifdef PROVIDER
-	/* a thread that posts reads the ring's index under the provider's lock; it may be preempted there */
-	:: atomic { !mid[d] && live[S] && p[d] == i && OPEN(d) && hand[d] < NOPS(d) -> mid[d] = 1 }
-	:: atomic { mid[d] && p[d] == i ->
-		assert(!homed[d]);            /* (10) */
-		mid[d] = 0;
-		if
-		:: live[S] && OPEN(d) -> post(d, i)
-		:: else               /* the doorbell is kept: the same as posting later */
-		fi }
-#else
 	/* the application posts (posting while gated is the same as posting after it) */
 	:: atomic { live[S] && p[d] == i && OPEN(d) && hand[d] < NOPS(d) -> post(d, i) }
-#endif
 	/* deliver and execute; a packet in flight may arrive at any time */
 	:: d_step { EXECUTES(R) && SAME_PSN && rexp[R] < ssent[S] && !IS_BAD(d, sbase[S]+rexp[R]) ->
 		printf("%c: responder executes %d from path %d\n", 65+1-d, sbase[S]+rexp[R], i);

@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0
  *
- * QPs and the record of work as the code has them.  Path 0 is the application's own QP,
- * never used again once it was fenced; path 1 the backup; path 2 the way home, through
- * the NIC of path 0.  QPs of paths 1 and 2 are the kernel's: each is connected once.
+ * QPs and the record of work as the code has them.  Path 0 is the application's own QP;
+ * path 1 the backup; path 2 the way home, through the NIC of path 0.  QPs of paths 1 and 2
+ * are the kernel's: each is connected once.  The application's own was fenced when it left;
+ * from path 2 a switch to target 3 (BACK) gives it back, if its provider can begin its rings
+ * anew.
  * The record of operations is kmod/ledger.c itself (record.h).
  */
 
@@ -22,13 +24,18 @@ byte act[2];            /* path of the QP in use */
 bool away[2];           /* the application's own QP was fenced */
 byte asked[2];          /* asks of this switch */
 bool lost[2];           /* the peer's QP is gone */
-bool held[2];           /* a move settles: nothing new is posted */
-bool moving[2];         /* the switch is an operator's */
-bool sleeping[2];       /* it waits for what is under way */
+#if BACKS > 0
+byte backs = BACKS;
+#endif
+bool back[2];           /* the next ask is for the application's own QP */
+bool stale[2];          /* that one's rings were not begun anew since it was fenced */
+bool wants[2];          /* the provider may begin them */
+bool owned[2];          /* and has: it is connected, and the switch not over */
 
-/* lives by their epoch, 0 is that of path 0; counts in packets */
+/* lives by their epoch, 0 is the application's first one; counts in packets */
 byte hearde[2], heardn[2];		/* last one that executed anything; how much */
 byte sente[2], sentn[2];		/* where operations went; how much was completed */
+byte sentp[2];				/* its path */
 bool sentany[2];			/* their end is not known */
 
 /* record of the direction whose requester is node d */
@@ -102,21 +109,31 @@ bool unk[2];
 #else
 #define SENT(n)   (est[3*(n)] == 1 || est[3*(n)+1] == 1 || est[3*(n)+2] == 1)
 #endif
-#define IDLE(n)   (!sentany[n] || (sente[n] != 0 && !SENT(n)))
-#define POSTED(n) head[n]
+#define IDLE(n)   (!sentany[n] || (sentp[n] != 0 && !SENT(n)))
 #define DRAINED(n) (tail[n] == head[n])
 #define DONE(n)   (tail[n] == NOPS(n))
-#define RECEIVED(n,v) true
 
 /* as choose_path(): away from where it is; the next ask of a switch tries the other one */
-#define HOMEUP(n) ((p[n] != 0 || away[n]) && UP(2))
+#define HOMEUP(n) ((p[n] != 0 || away[n] || owned[n]) && UP(2))
 #define AWAY(i)   ((i) == 1 -> 2 : 1)
-#define CHOICE(n) (HOMEUP(n) && UP(1) -> (asked[n] > 0 -> AWAY(q[n]) : AWAY(p[n])) : \
-		   (HOMEUP(n) -> 2 : (UP(1) -> 1 : 0)))
+#define NEXT(n)   (q[n] == BACK && st[n] != RUN -> 2 : (asked[n] > 0 -> AWAY(q[n]) : AWAY(p[n])))
+#define CHOICE(n) (HOMEUP(n) && UP(1) -> NEXT(n) : (HOMEUP(n) -> 2 : (UP(1) -> 1 : 0)))
 #define USABLE(n) (asks > 0 && asked[n] < 3 && !lost[n] && CHOICE(n) != 0)
-#define QUIET(n)  (sack[QP(n,p[n])] == snum[QP(n,p[n])] || !live[QP(n,p[n])])
 #define HEARS_RESTART(n) (p[n] == 0)
 #define CAN_MOVE(n) (UP((p[n] == 1 -> 2 : 1)) && USABLE(n))
+/* as shift_own_able(): home, with a way out on either side */
+#define FITS(n)   (p[n] == 2 && UP(1) && UP(2) && HEALTHY(n))
+/* the peer's READY waits for the provider, and so does ours */
+#define AWAITED(n) (st[n] == SYNC && q[n] == BACK && !owned[n])
+#ifdef M_BACK_UNSETTLED
+#define READY_FOR(n) true
+#else
+#define READY_FOR(n) DRAINED(n)
+#endif
+#define look_once(n) c_code { PKernel->once = record_once(PKernel->n, now.p[PKernel->n]); }
+#define begin_switch(n) wants[n] = 0; owned[n] = 0
+#define forget_asks(n) asked[n] = 0; back[n] = 0
+#define forget(n) begin_switch(n); forget_asks(n); held[n] = 0; moving[n] = 0
 
 /* ---- actions ----------------------------------------------------------------------------- */
 
@@ -139,27 +156,18 @@ inline prepare(node, path) {
 }
 
 inline choose(n) {
-	q[n] = CHOICE(n);
-	asked[n]++;
-	prepare(n, q[n])
-}
-
-/* let what is under way finish; it sleeps, so others go on */
-inline settle(n) {
-#ifndef M_NO_SETTLE
-	held[n] = 1; sleeping[n] = 1;
 	if
-	:: QUIET(n)
-	:: !QUIET(n) && DUE ->
-		if
-		:: LATE < 9 && late > 0 -> late--
-		:: else
-		fi
+	:: back[n] -> q[n] = BACK; back[n] = 0
+	:: !back[n] && q[n] == BACK && held[n] ->
+		/* it did not come about: a switch as for a fault, which nobody settles for */
+		asked[n] = 0; moving[n] = 0;
+		q[n] = CHOICE(n);
+		prepare(n, q[n])
+	:: else ->
+		q[n] = CHOICE(n);
+		prepare(n, q[n])
 	fi;
-	sleeping[n] = 0
-#else
-	skip
-#endif
+	asked[n]++
 }
 
 /* a QP is stopped: a life in which nothing was executed does not hide the one before */
@@ -186,13 +194,21 @@ inline stop(n, i) {
 
 inline fence(n) {
 	follow = EV_FENCED;
-	x = away[n];
-	prepare(n, q[n]);
-	here[n] = spare[QP(n,q[n])];
+	x = away[n] || gen[QP(n,0)] != 0;      /* something was fenced before */
+	if
+	:: q[n] == BACK -> here[n] = 0; held[n] = 1
+	:: else -> prepare(n, q[n]); here[n] = spare[QP(n,q[n])]
+	fi;
 	if
 	:: !away[n] ->
 		stop(n, 0);
-		away[n] = 1; sente[n] = 0; sentany[n] = (head[n] > tail[n])
+		away[n] = 1; stale[n] = 1;
+#ifdef M_BACK_LIFE
+		sente[n] = 0;
+#else
+		sente[n] = gen[QP(n,0)];
+#endif
+		sentp[n] = 0; sentany[n] = (head[n] > tail[n])
 #ifdef UNKNOWN
 	:: !away[n] && unknown > 0 ->         /* a CQ is being resized: it is not even stopped */
 		unknown--;
@@ -252,6 +268,27 @@ inline arm(n, i, e, x) {
 	act[n] = i
 }
 
+#ifdef PROVIDER
+#define begin_rings(n) wants[n] = 0; stale[n] = 0; begun[n] = mid[n]
+#else
+#define begin_rings(n) wants[n] = 0; stale[n] = 0
+#endif
+
+/* The application's own QP to the peer's: from here on its fence is that of path 0. */
+inline connect(n) {
+	owned[n] = 1; p[n] = 0; act[n] = 0;
+#ifndef M_BACK_UNFENCED
+	away[n] = 0;
+#endif
+	gen[QP(n,0)] = ep[n]; rexp[QP(n,0)] = 0;
+	snum[QP(n,0)] = 0; ssent[QP(n,0)] = 0; sack[QP(n,0)] = 0;
+	live[QP(n,0)] = 1; armed[QP(n,0)] = 1;
+#ifdef ERRORS
+	nak[QP(n,0)] = 0;
+#endif
+	send(n, EV_RX_READY, ep[n], q[n], 0)
+}
+
 inline ready(n) {
 	x = 255;                              /* nothing is known */
 	if
@@ -280,31 +317,40 @@ inline ready(n) {
 #endif
 	:: else ->
 		sentany[n] = 0;
-		arm(n, q[n], ep[n], t / 4);
-		send(n, EV_RX_READY, ep[n], q[n], 0)
+		if
+		:: q[n] == BACK ->
+			c_code { PKernel->x = record_deliver(PKernel->n, record_load(PKernel->n)); };
+			assert(x == 0);       /* (2) success only if executed */
+			wants[n] = 1;
+#ifdef M_BACK_NO_PROVIDER
+			if
+			:: READY_FOR(n) -> connect(n)
+			:: else
+			fi
+#endif
+		:: else ->
+			arm(n, q[n], ep[n], t / 4);
+			send(n, EV_RX_READY, ep[n], q[n], 0)
+		fi
 	fi;
 	x = 0
 }
 
 inline open(n) {
 	hearde[n] = gen[QP(n,p[n])]; heardn[n] = 0;   /* the peer knows all that was before */
-	sente[n] = ep[n]; sentn[n] = 0; sentany[n] = 1;
-	asked[n] = 0; held[n] = 0; moving[n] = 0;
+	sente[n] = ep[n]; sentn[n] = 0; sentp[n] = p[n]; sentany[n] = (p[n] != 0);
+	asked[n] = 0;
+#ifndef M_BACK_NO_PROVIDER
+	begin_switch(n);
+#endif
 	c_code { PKernel->x = record_open(PKernel->n, now.p[PKernel->n]); };
 	assert(x == 0);                       /* (2) success only if executed */
+	assert(p[n] != 0 || DRAINED(n));      /* (1) the record ends here */
 	x = 0;
 #if defined(ERRORS) && !defined(M_ERROR_FORGOTTEN)
 	perr[n] = gerr[n];                    /* it may have come before */
 #endif
 	transmit(n, p[n])
-}
-
-/* a switch is called off */
-inline release(n) {
-	asked[n] = 0; moving[n] = 0;
-#ifndef M_NO_RELEASE
-	held[n] = 0
-#endif
 }
 
 /* the active QP's error is the first one to be shown */
@@ -321,8 +367,19 @@ inline show_own(n) {
 
 inline end_qps(n) {
 	reset_qps(n);
+	forget(n);
 	failed[n] = 1; gate[n] = 1
 }
+
+#ifdef ATHOME
+/* Begin as one that was moved away and home, with nothing outstanding. */
+inline come_home(n) {
+	ep[n] = 2; hi[n] = 2; p[n] = 2; q[n] = 2; away[n] = 1; stale[n] = 1;
+	arm(n, 2, 2, 1);
+	hearde[n] = 2; sente[n] = 2; sentp[n] = 2; sentany[n] = 1;
+	prepare(n, 1)
+}
+#endif
 
 /* ---- NICs and applications --------------------------------------------------------------- */
 
@@ -355,15 +412,31 @@ inline own_error(n) {
 	fi
 }
 
+inline post_next(d) {
+	printf("%c: posts %d on path %d\n", 65+d, head[d], p[d]);
+	assert(!failed[d]);                   /* (4) */
+	assert(p[d] != 0 || !stale[d]);       /* (10) */
+	c_code { record_post(PNic->d, now.p[PNic->d]); };
+	transmit(d, p[d])
+}
+
 proctype Nic(byte d; byte i) {
 	byte x;
 end:	do
+#ifdef PROVIDER
+	/* a thread that posts reads the ring's index under the provider's lock; it may be preempted there */
+	:: atomic { !mid[d] && live[S] && p[d] == i && OPEN(d) && head[d] < NOPS(d) -> mid[d] = 1 }
+	:: atomic { mid[d] && i == 0 ->
+		assert(!begun[d]);            /* (10) */
+		mid[d] = 0;
+		if
+		:: live[QP(d,p[d])] && OPEN(d) -> post_next(d)
+		:: else               /* the doorbell is kept: the same as posting later */
+		fi }
+#else
 	/* the application posts (posting while gated is the same as posting after it) */
-	:: atomic { live[S] && p[d] == i && OPEN(d) && head[d] < NOPS(d) ->
-		printf("%c: posts %d on path %d\n", 65+d, head[d], i);
-		assert(!failed[d]);                   /* (4) */
-		c_code { record_post(PNic->d, PNic->i); };
-		transmit(d, i) }
+	:: atomic { live[S] && p[d] == i && OPEN(d) && head[d] < NOPS(d) -> post_next(d) }
+#endif
 	/* deliver and execute; a packet in flight may arrive at any time */
 	:: d_step { live[R] && CONNECTED && rexp[R] < ssent[S] && !REFUSED ->
 		c_code { PNic->x = record_next(PNic->d, PNic->i); };

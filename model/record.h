@@ -225,6 +225,15 @@ static int record_deliver(int d, struct shift_ledger *l)
 	return bad;
 }
 
+/* Is an atomic under way? */
+static bool record_once(int d, int path)
+{
+	bool once;
+
+	shift_ledger_doubtful(record_load(d), !path, &once);
+	return once;
+}
+
 /* The completion of the oldest operation under way. */
 static int record_complete(int d, int path)
 {
@@ -260,7 +269,7 @@ static int record_progress(int d, int packets)
 	int err = 0;
 
 	if (packets >= 0)
-		err = now.sente[d] ? shift_ledger_progress_sent(l, packets) :
+		err = now.sentp[d] ? shift_ledger_progress_sent(l, packets) :
 				     shift_ledger_progress(l, packets);
 	if (err == -ENODATA)
 		return ANSWER_LOST;

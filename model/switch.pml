@@ -14,11 +14,13 @@
  * and all is complete or an error was shown; (6) BRIEF, ONE_FAULT: no error; (7) two
  * kernels in RUN with one epoch are on one path; (8) an application's own error is
  * shown as such; (9) every event has a rule; (10) no WQE of an earlier life of the
- * ring is rung into a QP that came home.
+ * ring is rung into a QP that was given back.
  */
 
 #include "names.h"
 #include "bounds.h"
+
+#define BACK 3          /* the target of a switch that gives the application its own QP back */
 
 c_decl {
 \#include "table.h"
@@ -29,7 +31,7 @@ chan c[2] = [CAP] of { byte, byte, byte, byte };
 
 bool up[NP];            /* path state */
 bool will[NP];          /* a path that is down will come back */
-byte faults = FAULTS, asks = ASKS, drains = DRAINS, late = LATE, spurious = SPURIOUS;
+byte faults = FAULTS, asks = ASKS, late = LATE, haste = HASTE, spurious = SPURIOUS;
 
 /* kernel, per node */
 byte st[2];
@@ -39,9 +41,10 @@ byte p[2], q[2];        /* active path, target */
 bool gate[2];           /* application posts are held back */
 bool err[2];            /* the active QP raised a path error that was kept back */
 bool fenced[2];         /* own QPs were fenced since the last RUN */
-bool gotdr[2];          /* the peer's DRAINED was seen, and receives agree */
-bool hpeer[2], hprov[2];	/* halves of HOME that were seen */
 bool failed[2];         /* errors were shown to the application */
+bool held[2];           /* a move settles: nothing new is posted */
+bool moving[2];         /* the switch is wanted, both paths work */
+bool sleeping[2];       /* it waits for what is under way */
 
 #if MOVES > 0
 byte moves = MOVES;
@@ -72,9 +75,9 @@ bool news[2];           /* the session says that the peer has a new boot id */
 #ifdef PROVIDER
 bool asleep[2];         /* this provider is not called while the model runs */
 bool mid[2];            /* a thread posts: it holds the lock of the provider's queue */
-bool homed[2];          /* the rings were rebased while it did */
+bool begun[2];          /* the rings were begun anew while it did */
 #define COMES(n) (!asleep[n])
-#ifdef M_HOME_NO_LOCK
+#ifdef M_BACK_NO_LOCK
 #define LOCKED(n) false
 #else
 #define LOCKED(n) mid[n]
@@ -123,33 +126,64 @@ inline send(n, ev, epo, path, val) {
 #endif
 }
 
-#ifdef LIVES
-#define TARGET(t) ((t) % 4)             /* of a message; PROGRESS has a QPN above it */
-#define MOVING(n) moving[n]
 #ifdef M_SETTLE_ASKER
 #define SETTLES(n) false
 #else
 #define SETTLES(n) true
 #endif
-#define SLEEPS(n) sleeping[n]
+#ifdef LIVES
+#define TARGET(t) ((t) % 4)             /* of a message; PROGRESS has a QPN above it */
 #include "lives.pml"
 #else
 #define TARGET(t) (t)
-#define MOVING(n) false
-#define SETTLES(n) false
-#define SLEEPS(n) false
-#define BROKEN(n) false
-#define HEARS_RESTART(n) true
-#define show_own(n) skip
-#define release(n) skip
 #include "counts.pml"
 #endif
 
+/* ---- moves ------------------------------------------------------------------------------- */
+
+#define QUIET(n,to) (!live[QP(n,p[n])] || \
+	((to) == BACK -> DRAINED(n) : sack[QP(n,p[n])] == snum[QP(n,p[n])]))
+
+/* Let what is under way finish; it sleeps, so others go on.  What does not finish is left to the fence ... */
+inline settle(n, to) {
+#ifndef M_NO_SETTLE
+	held[n] = 1; sleeping[n] = 1;
+	if
+	:: QUIET(n,to)
+	:: !QUIET(n,to) && haste > 0 -> haste--
+	:: !QUIET(n,to) && DUE ->
+		if
+		:: LATE < 9 && late > 0 -> late--
+		:: else
+		fi
+	fi;
+	sleeping[n] = 0;
+#endif
+	look_once(n)
+}
+
+/* ... but for what that would be an error of, and for anything at all if the QP is to be given back. */
+#if defined(M_NO_SETTLE) || defined(M_MOVE_ONCE)
+#define UNSETTLED(n,to) false
+#elif defined(M_BACK_UNSETTLED)
+#define UNSETTLED(n,to) ((to) != BACK && !err[n] && once)
+#else
+#define UNSETTLED(n,to) ((to) == BACK -> !DRAINED(n) : !err[n] && once)
+#endif
+
+/* a switch is called off */
+inline release(n) {
+	forget_asks(n);
+	moving[n] = 0;
+#ifndef M_NO_RELEASE
+	held[n] = 0
+#endif
+}
+
 /* ---- guards ------------------------------------------------------------------------------ */
 
-#define IS_MESSAGE(ev) ((ev) == EV_RX_REQ || (ev) == EV_RX_REQ_DRAIN || (ev) == EV_RX_ACK || \
-	(ev) == EV_RX_NACK || (ev) == EV_RX_PROGRESS || (ev) == EV_RX_UNKNOWN || \
-	(ev) == EV_RX_READY || (ev) == EV_RX_DRAINED || (ev) == EV_RX_HOME_READY || \
+#define IS_MESSAGE(ev) ((ev) == EV_RX_REQ || (ev) == EV_RX_ACK || (ev) == EV_RX_NACK || \
+	(ev) == EV_RX_PROGRESS || (ev) == EV_RX_UNKNOWN || (ev) == EV_RX_READY || \
 	(ev) == EV_RX_APP_ERR || (ev) == EV_RX_GONE)
 
 #ifdef W_EPOCH
@@ -157,34 +191,26 @@ inline send(n, ev, epo, path, val) {
 #else
 #define JOINS_EPOCH(n,e)  ((e) > ep[n] && (e) >= hi[n])
 #endif
+#define JOINS_TARGET(n,t) (TARGET(t) != BACK || ((st[n] == RUN || st[n] == ASKED) && FITS(n)))
 #ifdef W_LATE_ACK
-#define JOINS(n,ev,e) (JOINS_EPOCH(n,e) && ((ev) == EV_RX_REQ || (ev) == EV_RX_REQ_DRAIN))
+#define JOINS(n,ev,e,t) (JOINS_EPOCH(n,e) && (ev) == EV_RX_REQ && JOINS_TARGET(n,t))
 #else
-#define JOINS(n,ev,e) JOINS_EPOCH(n,e)
+#define JOINS(n,ev,e,t) (JOINS_EPOCH(n,e) && JOINS_TARGET(n,t))
 #endif
 
 #ifdef M_NO_EPOCH_CHECK
 #define CURRENT(n,e) true
 #else
-#define CURRENT(n,e) ((e) == ((st[n] == ASKED || st[n] == DRAIN || st[n] == SUNK) -> hi[n] : ep[n]))
+#define CURRENT(n,e) ((e) == (st[n] == ASKED -> hi[n] : ep[n]))
 #endif
 
-#ifdef M_HOME_NO_PROVIDER
-#define BOTH(n,ev) true
-#else
-#define BOTH(n,ev) ((ev) == EV_PROVIDER_HOME -> hpeer[n] : hprov[n])
-#endif
-
-#define GUARDS(n,ev,e,v) ( \
+#define GUARDS(n,ev,e,t,v) ( \
 	(HEALTHY(n) -> G_HEALTHY : 0) | \
 	(USABLE(n) -> G_USABLE : 0) | \
-	(IS_MESSAGE(ev) && JOINS(n,ev,e) -> G_JOINS : 0) | \
+	(IS_MESSAGE(ev) && JOINS(n,ev,e,t) -> G_JOINS : 0) | \
 	(IS_MESSAGE(ev) && CURRENT(n,e) -> G_CURRENT : 0) | \
 	(IDLE(n) -> G_IDLE : 0) | \
-	(q[n] == 0 -> G_TO_DEFAULT : 0) | \
-	(BOTH(n,ev) -> G_HOME_BOTH : 0) | \
-	((ev) == EV_RX_NACK && (v) == 1 -> G_NACK_GONE : 0) | \
-	(gotdr[n] || ((ev) == EV_RX_DRAINED && RECEIVED(n,v)) -> G_PEER_DRAINED : 0))
+	((ev) == EV_RX_NACK && (v) == 1 -> G_NACK_GONE : 0))
 
 /* ---- actions ----------------------------------------------------------------------------- */
 
@@ -200,38 +226,45 @@ inline new_epoch(n) {
 #endif
 }
 
-#define forget_drain(n) gotdr[n] = 0; hpeer[n] = 0; hprov[n] = 0
-
 inline ask(n) {
 	choose(n);
 	asks--;
 	new_epoch(n);
-	forget_drain(n);
 	if
-	:: MOVING(n) -> settle(n)
+	:: moving[n] -> settle(n, q[n])
 	:: else
 	fi;
-	send(n, EV_RX_REQ, hi[n], q[n], MOVING(n))
+	if
+	:: moving[n] && UNSETTLED(n,q[n]) && HEALTHY(n) -> follow = EV_DEADLINE   /* nobody was asked */
+	:: else -> send(n, EV_RX_REQ, hi[n], q[n], moving[n])
+	fi
+}
+
+/* A REQ of a move that this end cannot follow is refused, and changes nothing. */
+inline refuse(n) {
+	settle(n, TARGET(t));
+	if
+	:: UNSETTLED(n,TARGET(t)) ->
+		printf("%c: refuses to move to %d\n", 65+n, TARGET(t));
+		release(n); send(n, EV_RX_NACK, e, hi[n], 0); ev = NO_EVENT
+	:: else
+	fi
 }
 
 inline join(n) {
 	if
 	:: ev == EV_RX_REQ ->
 		if
-		:: v && SETTLES(n) -> settle(n)   /* with the consent the peer is fenced */
+		:: v && SETTLES(n) && !held[n] -> settle(n, TARGET(t))   /* with the consent the peer is fenced */
 		:: else
 		fi;
 		send(n, EV_RX_ACK, e, t, 0)
 	:: ev == EV_RX_PROGRESS || ev == EV_RX_UNKNOWN -> kev[n] = ev; ke[n] = e; kt[n] = t; kv[n] = v
 	:: else
 	fi;
-	if
-	:: IS_MESSAGE(ev) ->
-		ep[n] = e; hi[n] = e; q[n] = TARGET(t)
-	:: else -> ep[n] = hi[n]               /* out of SUNK: both ends drained */
-	fi;
+	ep[n] = e; hi[n] = e; q[n] = TARGET(t);
 	gate[n] = 1; fenced[n] = 1;
-	forget_drain(n);
+	begin_switch(n);
 	fence(n)
 }
 
@@ -239,25 +272,28 @@ inline join(n) {
 inline again(n) {
 	if
 	:: st[n] == AGREE -> progress(n)
-	:: st[n] == SYNC -> progress(n); send(n, EV_RX_READY, ep[n], q[n], 0)
+	:: st[n] == SYNC -> progress(n);
+		if
+		:: !AWAITED(n) -> send(n, EV_RX_READY, ep[n], q[n], 0)
+		:: else
+		fi
 	:: st[n] == RUN -> send(n, EV_RX_READY, ep[n], p[n], 0)
-	:: st[n] == SUNK -> send(n, EV_RX_DRAINED, hi[n], q[n], POSTED(n))
-	:: st[n] == HOME -> send(n, EV_RX_DRAINED, hi[n], q[n], POSTED(n));
-		send(n, EV_RX_HOME_READY, ep[n], 0, 0)
 	:: else
 	fi
 }
 
 inline to_run(n) {
-	p[n] = q[n];
+	if
+	:: q[n] == BACK -> p[n] = 0; q[n] = 0
+	:: else -> p[n] = q[n]
+	fi;
 #ifdef UNKNOWN
 	unk[n] = 0;
 #endif
 #ifdef ERRORS
 	assert(!genuine[n]);                  /* (8) */
 #endif
-	gate[n] = 0; err[n] = 0; fenced[n] = 0;
-	forget_drain(n);
+	gate[n] = 0; err[n] = 0; fenced[n] = 0; held[n] = 0; moving[n] = 0;
 	open(n);
 	assert(!(st[OTHER(n)] == RUN && ep[OTHER(n)] == ep[n] && p[OTHER(n)] != p[n]))   /* (7) */
 }
@@ -286,48 +322,18 @@ inline act_on(n) {
 	:: action == ACT_UNPROTECT ->
 		if
 		:: p[n] != 0 -> fail(n); next = FAIL   /* it has left its default NIC: nothing to go back to */
-		:: else -> gate[n] = 0; forget_drain(n); release(n); send(n, EV_RX_GONE, hi[n], 0, 0)
+		:: else -> gate[n] = 0; release(n); send(n, EV_RX_GONE, hi[n], 0, 0)
 		fi
 	:: action == ACT_ASK -> ask(n)
 	:: action == ACT_NACK ->
 		send(n, EV_RX_NACK, e, hi[n], ((st[n] == FAIL || st[n] == APP || st[n] == OFF) -> 1 : 0))
 	:: action == ACT_REACK -> again(n)
 	:: action == ACT_JOIN -> join(n)
-	:: action == ACT_UNGATE -> q[n] = p[n]; gate[n] = 0; forget_drain(n); release(n)
+	:: action == ACT_UNGATE -> q[n] = p[n]; gate[n] = 0; release(n)
 	:: action == ACT_PROGRESS -> progress(n)
 	:: action == ACT_READY -> ready(n)
 	:: action == ACT_REPLAY -> to_run(n)
 	:: action == ACT_KEEP -> kev[n] = ev; ke[n] = e; kt[n] = t; kv[n] = v
-	:: action == ACT_DRAIN ->
-		q[n] = t;
-		forget_drain(n);
-#ifndef M_NO_GATE
-		gate[n] = 1;
-#endif
-		if
-		:: ev == EV_MOVE ->
-			new_epoch(n);
-			send(n, EV_RX_REQ_DRAIN, hi[n], t, 0)
-		:: else -> hi[n] = e
-		fi
-	:: action == ACT_DRAINED -> send(n, EV_RX_DRAINED, hi[n], q[n], POSTED(n))
-	:: action == ACT_NOTE_DRAINED ->
-		if
-		:: RECEIVED(n, v) -> gotdr[n] = 1
-		:: else
-		fi
-	:: action == ACT_HOME ->
-		reset_qps(n);
-		gate[n] = 1; fenced[n] = 1; gotdr[n] = 0; hprov[n] = 0;
-		ep[n] = hi[n];
-		arm(n, 0, ep[n], 0);
-		send(n, EV_RX_HOME_READY, ep[n], 0, 0)
-	:: action == ACT_NOTE_HOME ->
-		if
-		:: ev == EV_PROVIDER_HOME -> hprov[n] = 1
-		:: else -> hpeer[n] = 1
-		fi
-	:: action == ACT_RETURN -> to_run(n)
 	:: action == ACT_FAIL -> fail(n)
 	:: action == ACT_APP ->
 		end_qps(n);
@@ -347,9 +353,9 @@ inline act_on(n) {
 #define STALLED(n)   true
 #endif
 #ifdef M_NO_DEADLINE
-#define EXPIRES(n) (((HAS_DEADLINE(st[n]) && st[n] != HOME) || (st[n] == RUN && err[n])) && STALLED(n))
+#define EXPIRES(n) (((HAS_DEADLINE(st[n]) && !AWAITED(n)) || (st[n] == RUN && err[n]) || sleeping[n]) && STALLED(n))
 #else
-#define EXPIRES(n) ((HAS_DEADLINE(st[n]) || (st[n] == RUN && err[n]) || SLEEPS(n)) && STALLED(n))
+#define EXPIRES(n) ((HAS_DEADLINE(st[n]) || (st[n] == RUN && err[n]) || sleeping[n]) && STALLED(n))
 #endif
 
 #ifdef UNORDERED
@@ -360,32 +366,37 @@ inline act_on(n) {
 
 proctype Kernel(byte n) {
 	byte ev = NO_EVENT, follow = NO_EVENT, action, next, e, t, v, x;
+	bool once;      /* an atomic is under way */
 	short g;
 end:	do
 	:: atomic {
 		if
 		/* triggers */
-		:: (st[n] == RUN || st[n] == DRAIN || st[n] == SUNK) && USABLE(n) && (err[n] || !UP(p[n])) ->
+		:: st[n] == RUN && USABLE(n) && (err[n] || !UP(p[n])) ->
 			ev = EV_FAULT
-		:: (st[n] == RUN || st[n] == DRAIN || st[n] == SUNK) && USABLE(n) && spurious > 0 && !err[n] && UP(p[n]) ->
+		:: st[n] == RUN && USABLE(n) && spurious > 0 && !err[n] && UP(p[n]) ->
 			spurious--; ev = EV_FAULT
-		:: drains > 0 && st[n] == RUN && p[n] != 0 && up[0] && HEALTHY(n) ->
-			drains--; ev = EV_MOVE; t = 0
-#ifdef OPERATOR
-		:: drains > 0 && st[n] == RUN && p[n] == 0 && up[1] && HEALTHY(n) ->
-			drains--; ev = EV_MOVE; t = 1
-#endif
 #if MOVES > 0
 		:: moves > 0 && st[n] == RUN && HEALTHY(n) && CAN_MOVE(n) ->
 			moves--; moving[n] = 1; ev = EV_FAULT
 #endif
+#if BACKS > 0
+		/* one end asks */
+		:: n == 0 && backs > 0 && st[n] == RUN && FITS(n) && USABLE(n) ->
+			backs--; moving[n] = 1; back[n] = 1; ev = EV_FAULT
+#endif
 		/* local steps */
-		:: (st[n] == DRAIN && HEALTHY(n) && DRAINED(n)) || (st[n] == SUNK && gotdr[n]) ->
-			ev = EV_LEDGER_EMPTY
-		:: st[n] == HOME && !hprov[n] && COMES(n) && !LOCKED(n) ->
-			ev = EV_PROVIDER_HOME
-#ifdef PROVIDER
-			; homed[n] = mid[n]
+#if BACKS > 0
+		:: wants[n] && READY_FOR(n) && COMES(n) && !LOCKED(n) ->
+			printf("%c: the provider begins its rings anew\n", 65+n);
+			begin_rings(n);
+			if
+			:: AWAITED(n) ->
+				connect(n);
+				ev = kev[n]; e = ke[n]; t = kt[n]; v = kv[n];
+				kev[n] = NO_EVENT; ke[n] = 0; kt[n] = 0; kv[n] = 0
+			:: else
+			fi
 #endif
 		:: EXPIRES(n) && DUE ->
 			ev = EV_DEADLINE;
@@ -437,14 +448,11 @@ end:	do
 		/* messages */
 #ifdef UNORDERED
 		RECEIVE(EV_RX_REQ)
-		RECEIVE(EV_RX_REQ_DRAIN)
 		RECEIVE(EV_RX_ACK)
 		RECEIVE(EV_RX_NACK)
 		RECEIVE(EV_RX_PROGRESS)
 		RECEIVE(EV_RX_UNKNOWN)
 		RECEIVE(EV_RX_READY)
-		RECEIVE(EV_RX_DRAINED)
-		RECEIVE(EV_RX_HOME_READY)
 		RECEIVE(EV_RX_GONE)
 #else
 		:: SESSION && nempty(c[n]) -> c[n]?ev,e,t,v
@@ -462,6 +470,10 @@ end:	do
 		:: else
 		fi;
 #endif
+		if
+		:: ev == EV_RX_REQ && v && st[n] == RUN && HEALTHY(n) && JOINS(n,ev,e,t) && SETTLES(n) -> refuse(n)
+		:: else
+		fi;
 #ifndef M_NO_BUSY_EPOCH
 		if      /* the next ask is to be above what the peer has asked for in vain */
 		:: ev == EV_RX_NACK && e == hi[n] -> x = t
@@ -469,14 +481,17 @@ end:	do
 		fi;
 #endif
 		do
-		:: ev != NO_EVENT ->
+		:: ev == EV_RX_READY && AWAITED(n) ->   /* its own QP does not work before its provider is ready */
+			kev[n] = ev; ke[n] = e; kt[n] = t; kv[n] = v;
+			ev = NO_EVENT
+		:: ev != NO_EVENT && !(ev == EV_RX_READY && AWAITED(n)) ->
 #ifdef W_EPOCH
 			if
 			:: ev == EV_RX_REQ && st[n] == ASKED && e == hi[n] && n == 0 -> t = q[n]   /* lower cookie picks */
 			:: else
 			fi;
 #endif
-			g = GUARDS(n, ev, e, v);
+			g = GUARDS(n, ev, e, t, v);
 			c_code {
 				const struct shift_rule *r = table_find(now.st[PKernel->n],
 									PKernel->ev, PKernel->g);
@@ -504,13 +519,17 @@ end:	do
 			st[n] = next
 		:: else -> break
 		od;
+		if      /* settled for it, and not joined after all */
+		:: st[n] == RUN && held[n] && HEALTHY(n) -> release(n)
+		:: else
+		fi;
 #ifndef M_NO_BUSY_EPOCH
 		if
 		:: x > hi[n] -> hi[n] = x
 		:: else
 		fi;
 #endif
-		action = 0; next = 0; e = 0; t = 0; v = 0; x = 0; g = 0 }
+		action = 0; next = 0; e = 0; t = 0; v = 0; x = 0; g = 0; once = 0 }
 	od
 }
 

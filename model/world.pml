@@ -57,7 +57,7 @@ end:	do
 		od;
 		kev[n] = NO_EVENT; ke[n] = 0; kt[n] = 0; kv[n] = 0;
 		ep[n] = 0; hi[n] = 0; p[n] = 0; q[n] = 0; err[n] = 0; fenced[n] = 0;
-		forget_drain(n);
+		forget(n);
 		failed[n] = 1; gate[n] = 1; deaf[n] = 1; news[1-n] = 1;
 		ev = 0; e = 0; t = 0; v = 0;
 #ifdef M_NO_COOKIE
@@ -88,11 +88,16 @@ init {
 	atomic {
 		byte i;
 		for (i : 0 .. NICS-1) { up[i] = 1 }
-		hi[1] = LEAD;
-		for (i : 0 .. 1) { st[i] = RUN; live[QP(i,0)] = 1;
+#ifdef ATHOME
+		come_home(0); come_home(1);
+#endif
+		for (i : 0 .. 1) { st[i] = RUN;
+#ifndef ATHOME
+			live[QP(i,0)] = 1;
 #ifdef LIVES
 			armed[QP(i,0)] = 1;
 			prepare(i, 1);
+#endif
 #endif
 #ifdef PROVIDER
 			if
@@ -102,6 +107,9 @@ init {
 #endif
 		}
 		i = 0;
+#if LEAD > 0
+		hi[1] = LEAD;
+#endif
 		run Kernel(0); run Kernel(1);
 		for (i : 0 .. NP-1) { run Nic(0, i);
 #if NB > 0
