@@ -37,15 +37,10 @@
 	STAY(FENCE, event, action),				\
 	STAY(AGREE, event, action),				\
 	STAY(SYNC, event, action)
-#define STAY_DRAINS(event, action)				\
-	STAY(DRAIN, event, action),				\
-	STAY(SUNK, event, action),				\
-	STAY(HOME, event, action)
 #define STAY_LIVE(event, action)				\
 	STAY(RUN, event, action),				\
 	STAY(ASKED, event, action),				\
-	STAY_MOVED(event, action),				\
-	STAY_DRAINS(event, action)
+	STAY_MOVED(event, action)
 #define STAY_DEAD(event, action)				\
 	STAY(OFF, event, action),				\
 	STAY(FAIL, event, action),				\
@@ -55,12 +50,11 @@
 	STAY_DEAD(event, action)
 
 /* any state of a switch, and RUN */
-#define LIVE	(ST(RUN) | ST(ASKED) | ST(FENCE) | ST(AGREE) | ST(SYNC) | \
-		 ST(DRAIN) | ST(SUNK) | ST(HOME))
+#define LIVE	(ST(RUN) | ST(ASKED) | ST(FENCE) | ST(AGREE) | ST(SYNC))
 
 /* the peer's QP is lost, whatever epoch that was said in: its cookie says whose */
 #define LOST(event)								\
-	IF(ST(RUN) | ST(ASKED) | ST(DRAIN), event, G(HEALTHY), UNPROTECT, OFF),	\
+	IF(ST(RUN) | ST(ASKED), event, G(HEALTHY), UNPROTECT, OFF),		\
 	ALWAYS(LIVE, event, FAIL, FAIL),					\
 	STAY_DEAD(event, NONE)
 
@@ -80,12 +74,9 @@ static const struct shift_rule rules[] = {
 	ALWAYS(ST(RUN), UNPAIRED, FAIL, FAIL),	/* its errors were kept back already */
 	STAY_ALL(UNPAIRED, NONE),		/* in a switch: the deadlines decide */
 
-	/* triggers; fault beats operator beats failback */
-	IF(ST(RUN) | ST(DRAIN) | ST(SUNK), FAULT, G(USABLE), ASK, ASKED),
+	/* triggers */
+	IF(ST(RUN), FAULT, G(USABLE), ASK, ASKED),
 	STAY_ALL(FAULT, NONE),
-
-	IF(ST(RUN), MOVE, G(HEALTHY), DRAIN, DRAIN),
-	STAY_ALL(MOVE, NONE),
 
 	/* what the peer asks for */
 	IF(LIVE, RX_REQ, G(JOINS), JOIN, FENCE),
@@ -95,14 +86,6 @@ static const struct shift_rule rules[] = {
 	STAY_IF(SYNC, RX_REQ, G(CURRENT), REACK),
 	STAY_ALL(RX_REQ, NACK),
 
-	IF(ST(RUN) | ST(DRAIN) | ST(SUNK), RX_REQ_DRAIN, G(JOINS) | G(HEALTHY),
-	   DRAIN, DRAIN),
-	STAY_IF(RUN, RX_REQ_DRAIN, G(CURRENT), NONE),
-	STAY_IF(DRAIN, RX_REQ_DRAIN, G(CURRENT), NONE),
-	STAY_IF(SUNK, RX_REQ_DRAIN, G(CURRENT), REACK),
-	STAY_IF(HOME, RX_REQ_DRAIN, G(CURRENT), REACK),
-	STAY_ALL(RX_REQ_DRAIN, NACK),
-
 	/* answers */
 	IF(LIVE, RX_ACK, G(JOINS), JOIN, FENCE),
 	IF(ST(ASKED), RX_ACK, G(CURRENT), JOIN, FENCE),
@@ -110,7 +93,7 @@ static const struct shift_rule rules[] = {
 	STAY_IF(SYNC, RX_ACK, G(CURRENT), REACK),
 	STAY_ALL(RX_ACK, NONE),
 
-	IF(ST(ASKED) | ST(DRAIN), RX_NACK, G(CURRENT) | G(HEALTHY), UNGATE, RUN),
+	IF(ST(ASKED), RX_NACK, G(CURRENT) | G(HEALTHY), UNGATE, RUN),
 	IF(ST(ASKED), RX_NACK, G(CURRENT) | G(NACK_GONE), FAIL, FAIL),
 	STAY_ALL(RX_NACK, NONE),	/* errored or fenced: the deadline tries again */
 
@@ -139,33 +122,8 @@ static const struct shift_rule rules[] = {
 	STAY_IF(ASKED, RX_READY, G(CURRENT), KEEP),
 	STAY_IF(FENCE, RX_READY, G(CURRENT), KEEP),
 	STAY_IF(AGREE, RX_READY, G(CURRENT), KEEP),
-	IF(ST(SYNC), RX_READY, G(CURRENT) | G(TO_DEFAULT), HOME, HOME),
 	IF(ST(SYNC), RX_READY, G(CURRENT), REPLAY, RUN),
 	STAY_ALL(RX_READY, NONE),
-
-	/* the drain: WaitSignaled is DRAIN, WaitSinked is SUNK */
-	IF(ST(DRAIN), LEDGER_EMPTY, G(HEALTHY), DRAINED, SUNK),
-	STAY(DRAIN, LEDGER_EMPTY, NONE),
-	IF(ST(SUNK), LEDGER_EMPTY, G(PEER_DRAINED) | G(TO_DEFAULT), HOME, HOME),
-	IF(ST(SUNK), LEDGER_EMPTY, G(PEER_DRAINED), JOIN, FENCE),
-	STAY(SUNK, LEDGER_EMPTY, NONE),
-
-	STAY_IF(DRAIN, RX_DRAINED, G(CURRENT), NOTE_DRAINED),
-	IF(ST(SUNK), RX_DRAINED, G(CURRENT) | G(PEER_DRAINED) | G(TO_DEFAULT),
-	   HOME, HOME),
-	IF(ST(SUNK), RX_DRAINED, G(CURRENT) | G(PEER_DRAINED), JOIN, FENCE),
-	STAY_IF(SUNK, RX_DRAINED, G(CURRENT), NOTE_DRAINED),
-	STAY_ALL(RX_DRAINED, NONE),
-
-	/* going home */
-	STAY_IF(SYNC, RX_HOME_READY, G(CURRENT), KEEP),
-	STAY_IF(SUNK, RX_HOME_READY, G(CURRENT), NOTE_HOME),
-	IF(ST(HOME), RX_HOME_READY, G(CURRENT) | G(HOME_BOTH), RETURN, RUN),
-	STAY_IF(HOME, RX_HOME_READY, G(CURRENT), NOTE_HOME),
-	STAY_ALL(RX_HOME_READY, NONE),
-
-	IF(ST(HOME), PROVIDER_HOME, G(HOME_BOTH), RETURN, RUN),
-	STAY(HOME, PROVIDER_HOME, NOTE_HOME),
 
 	/* the peer's end */
 	LOST(RX_APP_ERR),
@@ -174,13 +132,10 @@ static const struct shift_rule rules[] = {
 	/* deadlines: every state that waits has one */
 	STAY_IF(RUN, DEADLINE, G(HEALTHY), NONE),
 	ASK_OR_FAIL(ST(RUN), DEADLINE),
-	IF(ST(ASKED) | ST(DRAIN), DEADLINE, G(HEALTHY), UNGATE, RUN),
-	ASK_OR_FAIL(ST(ASKED) | ST(DRAIN), DEADLINE),
+	IF(ST(ASKED), DEADLINE, G(HEALTHY), UNGATE, RUN),
+	ASK_OR_FAIL(ST(ASKED), DEADLINE),
 	ALWAYS(ST(FENCE), DEADLINE, PROGRESS, AGREE),	/* as UNFENCED */
-	IF(ST(SUNK), DEADLINE, G(USABLE), ASK, ASKED),
-	IF(ST(SUNK), DEADLINE, G(HEALTHY), UNGATE, RUN),
-	ALWAYS(ST(SUNK), DEADLINE, FAIL, FAIL),
-	ASK_OR_FAIL(ST(AGREE) | ST(SYNC) | ST(HOME), DEADLINE),
+	ASK_OR_FAIL(ST(AGREE) | ST(SYNC), DEADLINE),
 	STAY_DEAD(DEADLINE, NONE),
 
 	/* the application's own end */
@@ -237,9 +192,6 @@ static const char *const state_names[] = {
 	[SHIFT_ST_FENCE]	= "FENCE",
 	[SHIFT_ST_AGREE]	= "AGREE",
 	[SHIFT_ST_SYNC]		= "SYNC",
-	[SHIFT_ST_DRAIN]	= "DRAIN",
-	[SHIFT_ST_SUNK]		= "SUNK",
-	[SHIFT_ST_HOME]		= "HOME",
 	[SHIFT_ST_FAIL]		= "FAIL",
 	[SHIFT_ST_APP]		= "APP",
 };
@@ -248,9 +200,7 @@ static const char *const event_names[] = {
 	[SHIFT_EV_PAIRED]	= "PAIRED",
 	[SHIFT_EV_UNPAIRED]	= "UNPAIRED",
 	[SHIFT_EV_FAULT]	= "FAULT",
-	[SHIFT_EV_MOVE]		= "MOVE",
 	[SHIFT_EV_RX_REQ]	= "RX_REQ",
-	[SHIFT_EV_RX_REQ_DRAIN]	= "RX_REQ_DRAIN",
 	[SHIFT_EV_RX_ACK]	= "RX_ACK",
 	[SHIFT_EV_RX_NACK]	= "RX_NACK",
 	[SHIFT_EV_FENCED]	= "FENCED",
@@ -258,10 +208,6 @@ static const char *const event_names[] = {
 	[SHIFT_EV_RX_PROGRESS]	= "RX_PROGRESS",
 	[SHIFT_EV_RX_UNKNOWN]	= "RX_UNKNOWN",
 	[SHIFT_EV_RX_READY]	= "RX_READY",
-	[SHIFT_EV_LEDGER_EMPTY]	= "LEDGER_EMPTY",
-	[SHIFT_EV_RX_DRAINED]	= "RX_DRAINED",
-	[SHIFT_EV_RX_HOME_READY] = "RX_HOME_READY",
-	[SHIFT_EV_PROVIDER_HOME] = "PROVIDER_HOME",
 	[SHIFT_EV_RX_APP_ERR]	= "RX_APP_ERR",
 	[SHIFT_EV_RX_GONE]	= "RX_GONE",
 	[SHIFT_EV_DEADLINE]	= "DEADLINE",
@@ -281,12 +227,6 @@ static const char *const action_names[] = {
 	[SHIFT_ACT_READY]	= "READY",
 	[SHIFT_ACT_REPLAY]	= "REPLAY",
 	[SHIFT_ACT_KEEP]	= "KEEP",
-	[SHIFT_ACT_DRAIN]	= "DRAIN",
-	[SHIFT_ACT_DRAINED]	= "DRAINED",
-	[SHIFT_ACT_NOTE_DRAINED] = "NOTE_DRAINED",
-	[SHIFT_ACT_HOME]	= "HOME",
-	[SHIFT_ACT_NOTE_HOME]	= "NOTE_HOME",
-	[SHIFT_ACT_RETURN]	= "RETURN",
 	[SHIFT_ACT_FAIL]	= "FAIL",
 	[SHIFT_ACT_APP]		= "APP",
 };
@@ -346,11 +286,7 @@ unsigned int shift_fsm_deadline_ms(enum shift_state state)
 		return 2000;
 	case SHIFT_ST_AGREE:
 	case SHIFT_ST_SYNC:
-	case SHIFT_ST_DRAIN:
-	case SHIFT_ST_SUNK:	/* the peer may drain as long */
 		return 1000;
-	case SHIFT_ST_HOME:	/* providers WAIT no longer than a second */
-		return 500;
 	default:
 		return 0;
 	}

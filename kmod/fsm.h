@@ -19,9 +19,6 @@ enum shift_state {
 	SHIFT_ST_FENCE,		/* joined an epoch; fencing (transient) */
 	SHIFT_ST_AGREE,		/* own PROGRESS sent, waiting for the peer's */
 	SHIFT_ST_SYNC,		/* own READY sent, waiting for the peer's */
-	SHIFT_ST_DRAIN,		/* gated, finishing on the source path */
-	SHIFT_ST_SUNK,		/* drained, waiting for the peer's DRAINED */
-	SHIFT_ST_HOME,		/* waiting for provider and HOME_READY */
 	SHIFT_ST_FAIL,		/* error shown to the application */
 	SHIFT_ST_APP,		/* the application's own error or teardown */
 	__SHIFT_ST_MAX
@@ -30,10 +27,8 @@ enum shift_state {
 enum shift_event {
 	SHIFT_EV_PAIRED,	/* mirror and peer are there */
 	SHIFT_EV_UNPAIRED,	/* protection lost while running */
-	SHIFT_EV_FAULT,		/* port event, error CQE, heartbeat */
-	SHIFT_EV_MOVE,		/* failback or operator: drain to another path */
-	SHIFT_EV_RX_REQ,	/* SWITCH_REQ(fault|next) */
-	SHIFT_EV_RX_REQ_DRAIN,	/* SWITCH_REQ(drain) */
+	SHIFT_EV_FAULT,		/* port event, error CQE, heartbeat; or a move is wanted */
+	SHIFT_EV_RX_REQ,
 	SHIFT_EV_RX_ACK,
 	SHIFT_EV_RX_NACK,
 	SHIFT_EV_FENCED,	/* all armed QPs reset, progress known */
@@ -41,10 +36,6 @@ enum shift_event {
 	SHIFT_EV_RX_PROGRESS,	/* PROGRESS(OK) */
 	SHIFT_EV_RX_UNKNOWN,	/* PROGRESS(UNKNOWN) */
 	SHIFT_EV_RX_READY,
-	SHIFT_EV_LEDGER_EMPTY,	/* everything posted was completed */
-	SHIFT_EV_RX_DRAINED,
-	SHIFT_EV_RX_HOME_READY,
-	SHIFT_EV_PROVIDER_HOME,	/* provider rebased its rings */
 	SHIFT_EV_RX_APP_ERR,	/* PROGRESS(APP_ERR) */
 	SHIFT_EV_RX_GONE,	/* QP_GONE or FAIL of the peer */
 	SHIFT_EV_DEADLINE,
@@ -59,10 +50,7 @@ enum shift_event {
 #define SHIFT_G_CURRENT		(1u << 3) /* message epoch is the one asked or joined last */
 #define SHIFT_G_PAPER		(1u << 4) /* policy paper: go on with unknown progress */
 #define SHIFT_G_IDLE		(1u << 5) /* no work that the peer's progress matters to */
-#define SHIFT_G_TO_DEFAULT	(1u << 6) /* target path is 0 */
-#define SHIFT_G_HOME_BOTH	(1u << 7) /* the other half of HOME was already seen */
-#define SHIFT_G_NACK_GONE	(1u << 8) /* NACK or refusal because the peer's QP is gone */
-#define SHIFT_G_PEER_DRAINED	(1u << 9) /* the peer's DRAINED was seen and receives agree */
+#define SHIFT_G_NACK_GONE	(1u << 6) /* NACK or refusal because the peer's QP is gone */
 
 enum shift_action {
 	SHIFT_ACT_NONE,
@@ -77,12 +65,6 @@ enum shift_action {
 	SHIFT_ACT_READY,	/* walk, mark executed, arm target, post receives, send READY */
 	SHIFT_ACT_REPLAY,	/* complete executed, post the rest, ungate */
 	SHIFT_ACT_KEEP,		/* leave the message in the mailbox for a later state */
-	SHIFT_ACT_DRAIN,	/* gate, SWITCH_REQ(drain) unless joining one; deadline */
-	SHIFT_ACT_DRAINED,	/* send DRAINED; deadline */
-	SHIFT_ACT_NOTE_DRAINED,	/* remember the peer's DRAINED */
-	SHIFT_ACT_HOME,		/* fence the empty source, arm target, HOME_READY */
-	SHIFT_ACT_NOTE_HOME,	/* remember one half of HOME */
-	SHIFT_ACT_RETURN,	/* RTS on the default, clear flags */
 	SHIFT_ACT_FAIL,		/* reset all, complete executed, errors for the rest, QP_GONE */
 	SHIFT_ACT_APP,		/* cancel; flush what the rings cannot; QP_GONE */
 	__SHIFT_ACT_MAX

@@ -128,8 +128,7 @@ bool shift_inbox_take(struct shift_qp *sqp, struct shift_msg *m, u32 kept)
 {
 	static const u8 order[] = {
 		SHIFT_MSG_PAIR, SHIFT_MSG_GONE, SHIFT_MSG_NACK, SHIFT_MSG_REQ,
-		SHIFT_MSG_ACK, SHIFT_MSG_PROGRESS, SHIFT_MSG_READY,
-		SHIFT_MSG_DRAINED, SHIFT_MSG_HOME_READY, SHIFT_MSG_RESOLVE,
+		SHIFT_MSG_ACK, SHIFT_MSG_PROGRESS, SHIFT_MSG_READY, SHIFT_MSG_RESOLVE,
 	};
 	bool found = false;
 	int i;

@@ -13,7 +13,7 @@
 #include "shift.h"
 
 #define SHIFT_HELLO_MAGIC	0x53484c4fu	/* "SHLO" */
-#define SHIFT_HELLO_VERSION	1
+#define SHIFT_HELLO_VERSION	2	/* as SHIFT_MSG_VERSION: no link for what cannot talk */
 
 #define SHIFT_CARRIER_RESOLVE	2000	/* ms for an address or a route */
 #define SHIFT_CARRIER_BACKLOG	128

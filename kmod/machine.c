@@ -14,8 +14,7 @@ static enum shift_event message_event(const struct shift_msg *m)
 {
 	switch (m->type) {
 	case SHIFT_MSG_REQ:
-		return m->req.kind == SHIFT_KIND_DRAIN ? SHIFT_EV_RX_REQ_DRAIN :
-							 SHIFT_EV_RX_REQ;
+		return SHIFT_EV_RX_REQ;
 	case SHIFT_MSG_ACK:
 		return SHIFT_EV_RX_ACK;
 	case SHIFT_MSG_NACK:
@@ -31,10 +30,6 @@ static enum shift_event message_event(const struct shift_msg *m)
 		}
 	case SHIFT_MSG_READY:
 		return SHIFT_EV_RX_READY;
-	case SHIFT_MSG_DRAINED:
-		return SHIFT_EV_RX_DRAINED;
-	case SHIFT_MSG_HOME_READY:
-		return SHIFT_EV_RX_HOME_READY;
 	default:
 		return SHIFT_EV_RX_GONE;
 	}
@@ -88,8 +83,8 @@ static void handle_message(struct shift_qp *sqp, const struct shift_msg *m)
 	if (m->src_cookie != sqp->peer_cookie || m->dst_cookie != sqp->cookie)
 		return;
 	if (m->type == SHIFT_MSG_REQ) {
-		/* one backup; and a QP is given back by a switch, not by a drain */
-		if (!m->req.to || m->req.to > SHIFT_PATH_OWN || m->req.kind == SHIFT_KIND_DRAIN) {
+		/* one backup; and its own QP is given back as target 3 */
+		if (!m->req.to || m->req.to > SHIFT_PATH_OWN) {
 			shift_switch_nack(sqp, m);
 			return;
 		}

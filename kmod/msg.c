@@ -84,10 +84,6 @@ struct wire_ready {
 	__be64 ledger_base;
 };
 
-struct wire_drained {
-	__be64 count;
-};
-
 struct wire_gone {
 	__be32 reason;
 	__be32 reserved;
@@ -102,7 +98,6 @@ union wire_body {
 	struct wire_progress progress;
 	struct wire_key key;
 	struct wire_ready ready;
-	struct wire_drained drained;
 	struct wire_gone gone;
 };
 
@@ -120,7 +115,6 @@ static_assert(sizeof(struct wire_nack) == 8);
 static_assert(sizeof(struct wire_progress) == 24);
 static_assert(sizeof(struct wire_key) == 16);
 static_assert(sizeof(struct wire_ready) == 32);
-static_assert(sizeof(struct wire_drained) == 8);
 static_assert(sizeof(struct wire_gone) == 8);
 static_assert(offsetof(struct wire, body) == sizeof(struct wire_head));
 static_assert(sizeof(struct wire) <= SHIFT_MSG_MAX);
@@ -144,8 +138,6 @@ static const struct {
 	[SHIFT_MSG_RESOLVED]	= { "RESOLVED", sizeof(struct wire_key) },
 	[SHIFT_MSG_RKEY_GONE]	= { "RKEY_GONE", sizeof(struct wire_key) },
 	[SHIFT_MSG_READY]	= { "READY", sizeof(struct wire_ready) },
-	[SHIFT_MSG_DRAINED]	= { "DRAINED", sizeof(struct wire_drained) },
-	[SHIFT_MSG_HOME_READY]	= { "HOME_READY", sizeof(struct wire_ready) },
 	[SHIFT_MSG_GONE]	= { "QP_GONE", sizeof(struct wire_gone) },
 };
 
@@ -224,7 +216,6 @@ static bool valid_body(const struct shift_msg *m)
 	case SHIFT_MSG_RKEY_GONE:
 		return m->key.status <= MAX_STATUS;
 	case SHIFT_MSG_READY:
-	case SHIFT_MSG_HOME_READY:
 		return m->ready.to < SHIFT_MSG_PATHS &&
 		       m->ready.qpn <= MAX_24BIT &&
 		       m->ready.start_psn <= MAX_24BIT;
@@ -287,15 +278,11 @@ static void put_body(const struct shift_msg *m, union wire_body *b)
 		b->key.status = cpu_to_be32(m->key.status);
 		break;
 	case SHIFT_MSG_READY:
-	case SHIFT_MSG_HOME_READY:
 		b->ready.to = m->ready.to;
 		b->ready.qpn = cpu_to_be32(m->ready.qpn);
 		b->ready.start_psn = cpu_to_be32(m->ready.start_psn);
 		b->ready.recvs_posted = cpu_to_be32(m->ready.recvs_posted);
 		b->ready.ledger_base = cpu_to_be64(m->ready.ledger_base);
-		break;
-	case SHIFT_MSG_DRAINED:
-		b->drained.count = cpu_to_be64(m->drained.count);
 		break;
 	case SHIFT_MSG_GONE:
 		b->gone.reason = cpu_to_be32(m->gone.reason);
@@ -352,15 +339,11 @@ static void get_body(const union wire_body *b, struct shift_msg *m)
 		m->key.status = be32_to_cpu(b->key.status);
 		break;
 	case SHIFT_MSG_READY:
-	case SHIFT_MSG_HOME_READY:
 		m->ready.to = b->ready.to;
 		m->ready.qpn = be32_to_cpu(b->ready.qpn);
 		m->ready.start_psn = be32_to_cpu(b->ready.start_psn);
 		m->ready.recvs_posted = be32_to_cpu(b->ready.recvs_posted);
 		m->ready.ledger_base = be64_to_cpu(b->ready.ledger_base);
-		break;
-	case SHIFT_MSG_DRAINED:
-		m->drained.count = be64_to_cpu(b->drained.count);
 		break;
 	case SHIFT_MSG_GONE:
 		m->gone.reason = be32_to_cpu(b->gone.reason);

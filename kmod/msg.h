@@ -10,7 +10,7 @@
 #include "pure.h"
 
 #define SHIFT_MSG_MAGIC		0x53484654u	/* "SHFT" */
-#define SHIFT_MSG_VERSION	1
+#define SHIFT_MSG_VERSION	2
 #define SHIFT_MSG_MAX		256	/* bytes on the wire, every type */
 #define SHIFT_MSG_PATHS		8	/* path numbers on the wire are below */
 
@@ -25,13 +25,11 @@ enum shift_msg_type {
 	SHIFT_MSG_RESOLVED,
 	SHIFT_MSG_RKEY_GONE,
 	SHIFT_MSG_READY,
-	SHIFT_MSG_DRAINED,
-	SHIFT_MSG_HOME_READY,
 	SHIFT_MSG_GONE,
 	__SHIFT_MSG_MAX
 };
 
-enum shift_msg_kind { SHIFT_KIND_FAULT, SHIFT_KIND_DRAIN, SHIFT_KIND_NEXT, __SHIFT_KIND_MAX };
+enum shift_msg_kind { SHIFT_KIND_FAULT, SHIFT_KIND_NEXT, __SHIFT_KIND_MAX };
 
 enum shift_msg_nack {
 	SHIFT_NACK_BUSY, SHIFT_NACK_GONE, SHIFT_NACK_NO_MIRROR, SHIFT_NACK_NO_PATH,
@@ -102,10 +100,7 @@ struct shift_msg {
 			u32 qpn, start_psn;
 			u32 recvs_posted;
 			u64 ledger_base;
-		} ready;			/* also HOME_READY */
-		struct {
-			u64 count;
-		} drained;
+		} ready;
 		struct {
 			u32 reason;
 		} gone;

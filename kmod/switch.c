@@ -112,15 +112,7 @@ static bool idle(struct shift_qp *sqp)
 /* The epoch that messages of the state at hand carry. */
 static u32 current_epoch(const struct shift_qp *sqp)
 {
-	switch (sqp->state) {
-	case SHIFT_ST_ASKED:
-	case SHIFT_ST_DRAIN:
-	case SHIFT_ST_SUNK:
-	case SHIFT_ST_HOME:
-		return sqp->highest;
-	default:
-		return sqp->epoch;
-	}
+	return sqp->state == SHIFT_ST_ASKED ? sqp->highest : sqp->epoch;
 }
 
 static u8 message_target(const struct shift_msg *m)
@@ -186,8 +178,6 @@ static u32 guards(struct shift_qp *sqp, const struct shift_msg *m)
 		g |= SHIFT_G_USABLE;
 	if (idle(sqp))
 		g |= SHIFT_G_IDLE;
-	if (sqp->to == SHIFT_PATH_DEFAULT)
-		g |= SHIFT_G_TO_DEFAULT;
 	if (!m)
 		return g;
 	if (shift_switch_joins(sqp, m))
@@ -545,7 +535,6 @@ static enum shift_event act(struct shift_qp *sqp, const struct shift_rule *rule,
 	case SHIFT_ACT_APP:
 		shift_switch_app(sqp);
 		break;
-	/* DRAIN to RETURN: own.c gives a QP back by a switch instead */
 	default:
 		break;
 	}

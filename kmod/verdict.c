@@ -99,11 +99,6 @@ enum shift_qp_state shift_qp_shown(const struct shift_qp *sqp)
 		if (sqp->reason)
 			return SHIFT_QP_UNPROTECTED;
 		return sqp->path ? SHIFT_QP_RETURNED : SHIFT_QP_DEFAULT;
-	case SHIFT_ST_DRAIN:
-		return SHIFT_QP_WAIT_SIGNALED;
-	case SHIFT_ST_SUNK:
-	case SHIFT_ST_HOME:
-		return SHIFT_QP_WAIT_SINKED;
 	case SHIFT_ST_FAIL:
 		return SHIFT_QP_FAILED;
 	default:

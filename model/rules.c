@@ -9,15 +9,14 @@
 #include <stdlib.h>
 #include "fsm.h"
 
-#define NUM_GUARDS	10
+#define NUM_GUARDS	7
 
 static const struct {
 	const char *name;
 	unsigned int bit;
 } guards[NUM_GUARDS] = {
 #define G(g)	{ #g, SHIFT_G_##g }
-	G(HEALTHY), G(USABLE), G(JOINS), G(CURRENT), G(PAPER), G(IDLE),
-	G(TO_DEFAULT), G(HOME_BOTH), G(NACK_GONE), G(PEER_DRAINED),
+	G(HEALTHY), G(USABLE), G(JOINS), G(CURRENT), G(PAPER), G(IDLE), G(NACK_GONE),
 };
 
 static int names(void)

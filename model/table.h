@@ -11,7 +11,7 @@
 #include <stdlib.h>
 #include "fsm.h"
 
-#define TABLE_GUARDS	1024
+#define TABLE_GUARDS	128
 
 static const struct shift_rule *table[__SHIFT_ST_MAX][__SHIFT_EV_MAX][TABLE_GUARDS];
 static bool taken[__SHIFT_ST_MAX][__SHIFT_EV_MAX][TABLE_GUARDS];

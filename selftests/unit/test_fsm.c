@@ -3,7 +3,7 @@
 #include "fsm.h"
 #include "ktap.h"
 
-#define ALL_GUARDS	0x3ffu
+#define ALL_GUARDS	0x7fu
 #define FRESH		(SHIFT_G_JOINS | SHIFT_G_CURRENT)
 
 #define for_each_state(s)	for ((s) = 0; (s) < __SHIFT_ST_MAX; (s)++)
@@ -20,14 +20,11 @@ static bool is_message(int event)
 {
 	switch (event) {
 	case SHIFT_EV_RX_REQ:
-	case SHIFT_EV_RX_REQ_DRAIN:
 	case SHIFT_EV_RX_ACK:
 	case SHIFT_EV_RX_NACK:
 	case SHIFT_EV_RX_PROGRESS:
 	case SHIFT_EV_RX_UNKNOWN:
 	case SHIFT_EV_RX_READY:
-	case SHIFT_EV_RX_DRAINED:
-	case SHIFT_EV_RX_HOME_READY:
 	case SHIFT_EV_RX_APP_ERR:
 	case SHIFT_EV_RX_GONE:
 		return true;
@@ -43,10 +40,6 @@ static u32 states_of(int event)
 	case SHIFT_EV_FENCED:
 	case SHIFT_EV_UNFENCED:
 		return 1u << SHIFT_ST_FENCE;
-	case SHIFT_EV_LEDGER_EMPTY:
-		return 1u << SHIFT_ST_DRAIN | 1u << SHIFT_ST_SUNK;
-	case SHIFT_EV_PROVIDER_HOME:
-		return 1u << SHIFT_ST_HOME;
 	default:
 		return (1u << __SHIFT_ST_MAX) - 1;
 	}
@@ -153,9 +146,7 @@ static void no_rule_breaks_the_protocol(struct ktap *t)
 			EXPECT(t, g & SHIFT_G_HEALTHY);
 		/* consent before fence: by a message of the switch */
 		if (r->action == SHIFT_ACT_JOIN)
-			EXPECT(t, r->next == SHIFT_ST_FENCE &&
-				  ((g & FRESH) || (state == SHIFT_ST_SUNK &&
-						   (g & SHIFT_G_PEER_DRAINED))));
+			EXPECT(t, r->next == SHIFT_ST_FENCE && (g & FRESH));
 		if (moves && r->next == SHIFT_ST_FENCE)
 			EXPECT(t, r->action == SHIFT_ACT_JOIN);
 		/* agreement needs both fences: no way round FENCE and AGREE */
@@ -169,10 +160,7 @@ static void no_rule_breaks_the_protocol(struct ktap *t)
 		if (r->action == SHIFT_ACT_REPLAY)
 			EXPECT(t, state == SHIFT_ST_SYNC &&
 				  r->next == SHIFT_ST_RUN &&
-				  (g & SHIFT_G_CURRENT) && !(g & SHIFT_G_TO_DEFAULT));
-		if (r->action == SHIFT_ACT_RETURN)
-			EXPECT(t, state == SHIFT_ST_HOME &&
-				  r->next == SHIFT_ST_RUN && (g & SHIFT_G_HOME_BOTH));
+				  (g & SHIFT_G_CURRENT));
 		/* who waits for progress that nobody knows says so */
 		if (event == SHIFT_EV_RX_UNKNOWN && r->action == SHIFT_ACT_READY)
 			EXPECT(t, g & (SHIFT_G_PAPER | SHIFT_G_IDLE));
@@ -247,7 +235,6 @@ static const struct {
 #define U	SHIFT_G_USABLE
 #define J	SHIFT_G_JOINS
 #define C	SHIFT_G_CURRENT
-#define HOMEWARD	SHIFT_G_TO_DEFAULT
 	L(OFF, PAIRED, 0, PROTECT, RUN),
 	L(RUN, UNPAIRED, H, UNPROTECT, OFF),
 	L(RUN, UNPAIRED, 0, FAIL, FAIL),
@@ -257,22 +244,16 @@ static const struct {
 	L(FENCE, RX_REQ, J, JOIN, FENCE),
 	L(AGREE, RX_REQ, J, JOIN, FENCE),
 	L(SYNC, RX_REQ, J, JOIN, FENCE),
-	L(DRAIN, RX_REQ, H | J, JOIN, FENCE),
-	L(SUNK, RX_REQ, H | J, JOIN, FENCE),
-	L(HOME, RX_REQ, J, JOIN, FENCE),
 	L(RUN, RX_ACK, H | J, JOIN, FENCE),	/* late: we had called it off */
 	L(RUN, RX_PROGRESS, H | J, JOIN, FENCE),
 	L(RUN, RX_UNKNOWN, H | J, JOIN, FENCE),
 	L(SYNC, RX_PROGRESS, J, JOIN, FENCE),
-	L(SUNK, RX_PROGRESS, H | J, JOIN, FENCE),
-	L(HOME, RX_ACK, J, JOIN, FENCE),
 	/* refusals */
 	L(OFF, RX_REQ, J | U, NACK, OFF),
 	L(FAIL, RX_REQ, J, NACK, FAIL),
 	L(APP, RX_REQ, J, NACK, APP),
 	L(RUN, RX_REQ, H, NACK, RUN),
 	L(ASKED, RX_REQ, H, NACK, ASKED),
-	L(HOME, RX_REQ, 0, NACK, HOME),
 	/* RUN */
 	L(RUN, FAULT, H | U, ASK, ASKED),
 	L(RUN, FAULT, U, ASK, ASKED),
@@ -281,10 +262,6 @@ static const struct {
 	L(RUN, DEADLINE, H, NONE, RUN),
 	L(RUN, DEADLINE, U, ASK, ASKED),
 	L(RUN, DEADLINE, 0, FAIL, FAIL),
-	L(RUN, MOVE, H, DRAIN, DRAIN),
-	L(RUN, MOVE, 0, NONE, RUN),
-	L(RUN, RX_REQ_DRAIN, H | J, DRAIN, DRAIN),
-	L(RUN, RX_REQ_DRAIN, J, NACK, RUN),
 	L(RUN, RX_READY, H | C, NONE, RUN),
 	L(RUN, RX_GONE, H, UNPROTECT, OFF),
 	L(RUN, RX_GONE, 0, FAIL, FAIL),
@@ -302,7 +279,6 @@ static const struct {
 	L(ASKED, RX_PROGRESS, C, KEEP, ASKED),
 	L(ASKED, RX_READY, C, KEEP, ASKED),
 	L(ASKED, FAULT, U, NONE, ASKED),
-	L(ASKED, RX_REQ_DRAIN, J | H, NACK, ASKED),	/* fault beats operator */
 	L(ASKED, RX_GONE, 0, FAIL, FAIL),
 	/* FENCE */
 	L(FENCE, FENCED, 0, PROGRESS, AGREE),
@@ -326,46 +302,13 @@ static const struct {
 	L(AGREE, DEADLINE, 0, FAIL, FAIL),
 	/* SYNC */
 	L(SYNC, RX_READY, C, REPLAY, RUN),
-	L(SYNC, RX_READY, C | HOMEWARD, HOME, HOME),
 	L(SYNC, RX_READY, 0, NONE, SYNC),
 	L(SYNC, RX_REQ, C, REACK, SYNC),
 	L(SYNC, RX_PROGRESS, C, REACK, SYNC),
 	L(RUN, RX_PROGRESS, H | C, REACK, RUN),
-	L(SYNC, RX_HOME_READY, C | HOMEWARD, KEEP, SYNC),
 	L(SYNC, RX_GONE, 0, FAIL, FAIL),
 	L(SYNC, DEADLINE, U, ASK, ASKED),
 	L(SYNC, DEADLINE, 0, FAIL, FAIL),
-	/* DRAIN */
-	L(DRAIN, LEDGER_EMPTY, H, DRAINED, SUNK),
-	L(DRAIN, LEDGER_EMPTY, 0, NONE, DRAIN),
-	L(DRAIN, RX_DRAINED, H | C, NOTE_DRAINED, DRAIN),
-	L(DRAIN, RX_REQ_DRAIN, H | J, DRAIN, DRAIN),
-	L(DRAIN, RX_NACK, H | C, UNGATE, RUN),
-	L(DRAIN, FAULT, H | U, ASK, ASKED),
-	L(DRAIN, FAULT, H, NONE, DRAIN),
-	L(DRAIN, DEADLINE, H | U, UNGATE, RUN),
-	L(DRAIN, DEADLINE, U, ASK, ASKED),
-	L(DRAIN, DEADLINE, 0, FAIL, FAIL),
-	/* SUNK */
-	L(SUNK, RX_REQ_DRAIN, H | J, DRAIN, DRAIN),
-	L(SUNK, RX_HOME_READY, H | C, NOTE_HOME, SUNK),
-	L(SUNK, RX_DRAINED, H | C, NOTE_DRAINED, SUNK),
-	L(SUNK, RX_DRAINED, H | C | HOMEWARD | SHIFT_G_PEER_DRAINED, HOME, HOME),
-	L(SUNK, RX_DRAINED, H | C | SHIFT_G_PEER_DRAINED, JOIN, FENCE),
-	L(SUNK, LEDGER_EMPTY, H | C | HOMEWARD | SHIFT_G_PEER_DRAINED, HOME, HOME),
-	L(SUNK, DEADLINE, H | U, ASK, ASKED),
-	L(SUNK, DEADLINE, H, UNGATE, RUN),
-	L(SUNK, DEADLINE, 0, FAIL, FAIL),
-	L(SUNK, RX_GONE, H, FAIL, FAIL),
-	/* HOME */
-	L(HOME, PROVIDER_HOME, 0, NOTE_HOME, HOME),
-	L(HOME, PROVIDER_HOME, SHIFT_G_HOME_BOTH, RETURN, RUN),
-	L(HOME, RX_HOME_READY, C, NOTE_HOME, HOME),
-	L(HOME, RX_HOME_READY, C | SHIFT_G_HOME_BOTH, RETURN, RUN),
-	L(HOME, RX_HOME_READY, SHIFT_G_HOME_BOTH, NONE, HOME),
-	L(HOME, DEADLINE, U, ASK, ASKED),
-	L(HOME, DEADLINE, 0, FAIL, FAIL),
-	L(HOME, RX_APP_ERR, 0, FAIL, FAIL),
 	/* ends */
 	L(RUN, APP_ERROR, H, APP, APP),
 	L(FENCE, APP_ERROR, 0, APP, APP),
@@ -401,9 +344,6 @@ static void deadlines(struct ktap *t)
 		[SHIFT_ST_FENCE] = 2000,
 		[SHIFT_ST_AGREE] = 1000,
 		[SHIFT_ST_SYNC] = 1000,
-		[SHIFT_ST_DRAIN] = 1000,
-		[SHIFT_ST_SUNK] = 1000,
-		[SHIFT_ST_HOME] = 500,
 	};
 	int state;
 

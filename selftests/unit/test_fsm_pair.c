@@ -23,8 +23,6 @@ static struct node {
 	u32 joined, highest, asked;
 	u8 path, to;
 	bool errored, fenced, unfenced;
-	bool peer_drained;
-	bool home_peer, home_provider;	/* halves of HOME that were seen */
 	u32 armed;		/* epoch that the live QP belongs to, 0: none */
 	struct note kept[__SHIFT_EV_MAX];
 	bool has_kept[__SHIFT_EV_MAX];
@@ -74,7 +72,7 @@ static bool next_path(int n, u8 *to)
 	return false;
 }
 
-static u32 guards_of(int n, enum shift_event event, const struct note *m)
+static u32 guards_of(int n, const struct note *m)
 {
 	struct node *s = &node[n];
 	u32 g = 0;
@@ -94,21 +92,7 @@ static u32 guards_of(int n, enum shift_event event, const struct note *m)
 	}
 	if (s->posted == s->known)
 		g |= SHIFT_G_IDLE;
-	if (s->to == 0)
-		g |= SHIFT_G_TO_DEFAULT;
-	/* the other half: a HOME_READY that comes twice is one */
-	if (event == SHIFT_EV_PROVIDER_HOME ? s->home_peer : s->home_provider)
-		g |= SHIFT_G_HOME_BOTH;
-	if (s->peer_drained)
-		g |= SHIFT_G_PEER_DRAINED;
 	return g;
-}
-
-static void forget_drain(struct node *s)
-{
-	s->peer_drained = false;
-	s->home_peer = false;
-	s->home_provider = false;
 }
 
 static void enter_run(int n)
@@ -119,7 +103,6 @@ static void enter_run(int n)
 	s->errored = false;
 	s->fenced = false;
 	s->unfenced = false;
-	forget_drain(s);
 	/* exactly once: what is completed now was executed, what is not was not */
 	EXPECT(tt, s->known <= node[!n].executed);
 	s->reported = s->known;
@@ -143,7 +126,6 @@ static void act(int n, enum shift_event event, const struct shift_rule *r,
 	case SHIFT_ACT_ASK:
 		next_path(n, &s->to);
 		s->highest = shift_epoch_next(s->highest, n);
-		forget_drain(s);
 		tell(n, SHIFT_EV_RX_REQ, s->highest, s->to, false);
 		break;
 	case SHIFT_ACT_NACK:
@@ -153,14 +135,12 @@ static void act(int n, enum shift_event event, const struct shift_rule *r,
 	case SHIFT_ACT_JOIN:
 		if (event == SHIFT_EV_RX_REQ)
 			tell(n, SHIFT_EV_RX_ACK, m->epoch, m->to, false);
-		s->joined = m ? m->epoch : s->highest;
-		s->highest = s->joined;
-		if (m)
-			s->to = m->to;
+		s->joined = m->epoch;
+		s->highest = m->epoch;
+		s->to = m->to;
 		s->fenced = true;
 		s->armed = 0;
-		forget_drain(s);
-		if (m && (event == SHIFT_EV_RX_PROGRESS || event == SHIFT_EV_RX_UNKNOWN)) {
+		if (event == SHIFT_EV_RX_PROGRESS || event == SHIFT_EV_RX_UNKNOWN) {
 			s->kept[event] = *m;
 			s->has_kept[event] = true;
 		}
@@ -169,12 +149,6 @@ static void act(int n, enum shift_event event, const struct shift_rule *r,
 	case SHIFT_ACT_REACK:
 		if (event == SHIFT_EV_UNFENCED || event == SHIFT_EV_DEADLINE)
 			s->unfenced = true;
-		if (s->state == SHIFT_ST_SUNK || s->state == SHIFT_ST_HOME) {
-			tell(n, SHIFT_EV_RX_DRAINED, s->highest, s->to, false);
-			if (s->state == SHIFT_ST_HOME)
-				tell(n, SHIFT_EV_RX_HOME_READY, s->highest, s->to, false);
-			break;
-		}
 		if (event == SHIFT_EV_RX_REQ)
 			tell(n, SHIFT_EV_RX_ACK, s->joined, s->to, false);
 		tell(n, s->unfenced ? SHIFT_EV_RX_UNKNOWN : SHIFT_EV_RX_PROGRESS,
@@ -198,36 +172,7 @@ static void act(int n, enum shift_event event, const struct shift_rule *r,
 		s->kept[event] = *m;
 		s->has_kept[event] = true;
 		break;
-	case SHIFT_ACT_DRAIN:
-		s->to = 0;
-		forget_drain(s);
-		if (event == SHIFT_EV_MOVE) {
-			s->highest = shift_epoch_next(s->highest, n);
-			tell(n, SHIFT_EV_RX_REQ_DRAIN, s->highest, 0, false);
-		} else {
-			s->highest = m->epoch;
-		}
-		break;
-	case SHIFT_ACT_DRAINED:
-		tell(n, SHIFT_EV_RX_DRAINED, s->highest, 0, false);
-		break;
-	case SHIFT_ACT_NOTE_DRAINED:
-		s->peer_drained = true;
-		break;
-	case SHIFT_ACT_HOME:
-		s->joined = s->highest;
-		s->fenced = true;
-		s->armed = s->joined;
-		tell(n, SHIFT_EV_RX_HOME_READY, s->joined, 0, false);
-		break;
-	case SHIFT_ACT_NOTE_HOME:
-		if (event == SHIFT_EV_PROVIDER_HOME)
-			s->home_provider = true;
-		else
-			s->home_peer = true;
-		break;
 	case SHIFT_ACT_REPLAY:
-	case SHIFT_ACT_RETURN:
 		enter_run(n);
 		break;
 	case SHIFT_ACT_FAIL:
@@ -246,13 +191,13 @@ static void happen(int n, enum shift_event event, const struct note *m)
 	bool moved;
 	int i;
 
-	r = shift_fsm_find(s->state, event, guards_of(n, event, m));
+	r = shift_fsm_find(s->state, event, guards_of(n, m));
 	if (!r) {
 		illegal++;
 		return;
 	}
 	moved = r->next != s->state;
-	/* REPLAY and RETURN look at the state that they lead to */
+	/* REPLAY looks at the state that it leads to */
 	if (r->next == SHIFT_ST_RUN) {
 		s->state = SHIFT_ST_RUN;
 		if (r->action == SHIFT_ACT_UNGATE)
@@ -289,13 +234,13 @@ static void traffic(int n)
 	if (s->state == SHIFT_ST_RUN && !s->errored && s->posted < 1000)
 		s->posted++;
 	if (s->armed && s->armed == p->armed && up[s->path] && !p->shown &&
-	    (s->state == SHIFT_ST_RUN || s->state == SHIFT_ST_ASKED ||
-	     s->state == SHIFT_ST_DRAIN) && p->executed < s->posted) {
+	    (s->state == SHIFT_ST_RUN || s->state == SHIFT_ST_ASKED) &&
+	    p->executed < s->posted) {
 		p->executed++;
 	}
 	/* the acknowledgement may be lost, and comes again with a retry */
 	if (s->armed && s->armed == p->armed && up[s->path] && !s->errored &&
-	    s->state != SHIFT_ST_SUNK && !rnd_one_in(&rnd, 3))
+	    !rnd_one_in(&rnd, 3))
 		s->known = p->executed;
 	if (s->armed && (!up[s->path] || s->armed != p->armed) &&
 	    s->state != SHIFT_ST_OFF && s->posted > s->known &&
@@ -325,17 +270,6 @@ static void receive(int n)
 	deliver(n, &m);
 }
 
-static void local(int n)
-{
-	struct node *s = &node[n];
-
-	if ((s->state == SHIFT_ST_DRAIN && s->posted == s->known) ||
-	    s->state == SHIFT_ST_SUNK)
-		happen(n, SHIFT_EV_LEDGER_EMPTY, NULL);
-	if (s->state == SHIFT_ST_HOME && !s->home_provider && !rnd_one_in(&rnd, 4))
-		happen(n, SHIFT_EV_PROVIDER_HOME, NULL);
-}
-
 static void start(void)
 {
 	int i;
@@ -358,12 +292,8 @@ static void disturb(void)
 	case 0: case 1:
 		up[rnd_below(&rnd, PATHS)] ^= true;
 		break;
-	case 2:
-		happen(n, SHIFT_EV_FAULT, NULL);	/* false alarm */
-		break;
-	case 3: case 4: case 5:
-		if (node[n].path)
-			happen(n, SHIFT_EV_MOVE, NULL);
+	case 2: case 3: case 4: case 5:
+		happen(n, SHIFT_EV_FAULT, NULL);	/* a false alarm, or a move is wanted */
 		break;
 	case 6: case 7:
 		happen(n, SHIFT_EV_DEADLINE, NULL);
@@ -403,7 +333,6 @@ static void one_story(struct ktap *t, u32 losses)
 		for (n = 0; n < 2; n++) {
 			traffic(n);
 			receive(n);
-			local(n);
 		}
 	}
 
@@ -417,7 +346,6 @@ static void one_story(struct ktap *t, u32 losses)
 			traffic(n);
 			receive(n);
 			receive(n);
-			local(n);
 			if (step % 20 == 19)
 				happen(n, SHIFT_EV_DEADLINE, NULL);
 		}

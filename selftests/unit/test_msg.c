@@ -68,15 +68,11 @@ static void any_message(struct rnd *r, u8 type)
 		msg.key.status = rnd_below(r, 4096);
 		break;
 	case SHIFT_MSG_READY:
-	case SHIFT_MSG_HOME_READY:
 		msg.ready.to = (u8)rnd_below(r, SHIFT_MSG_PATHS);
 		msg.ready.qpn = rnd_below(r, 1u << 24);
 		msg.ready.start_psn = rnd_below(r, 1u << 24);
 		msg.ready.recvs_posted = rnd32(r);
 		msg.ready.ledger_base = rnd64(r);
-		break;
-	case SHIFT_MSG_DRAINED:
-		msg.drained.count = rnd64(r);
 		break;
 	case SHIFT_MSG_GONE:
 		msg.gone.reason = rnd32(r);
@@ -148,7 +144,7 @@ static void wire_layout(struct ktap *t)
 {
 	static const u8 want[] = {
 		0x53, 0x48, 0x46, 0x54,				/* magic */
-		1, SHIFT_MSG_PROGRESS, 0, 56,			/* version, type, length */
+		2, SHIFT_MSG_PROGRESS, 0, 56,			/* version, type, length */
 		0x01, 0x02, 0x03, 0x04, 0x05, 0x06, 0x07, 0x08,	/* dst cookie */
 		0x11, 0x12, 0x13, 0x14, 0x15, 0x16, 0x17, 0x18,	/* src cookie */
 		0x21, 0x22, 0x23, 0x24, 0, 0, 0, 0,		/* epoch */
@@ -162,8 +158,7 @@ static void wire_layout(struct ktap *t)
 		[SHIFT_MSG_REQ] = 48, [SHIFT_MSG_ACK] = 40, [SHIFT_MSG_NACK] = 40,
 		[SHIFT_MSG_PROGRESS] = 56, [SHIFT_MSG_RESOLVE] = 48,
 		[SHIFT_MSG_RESOLVED] = 48, [SHIFT_MSG_RKEY_GONE] = 48,
-		[SHIFT_MSG_READY] = 64, [SHIFT_MSG_DRAINED] = 40,
-		[SHIFT_MSG_HOME_READY] = 64, [SHIFT_MSG_GONE] = 40,
+		[SHIFT_MSG_READY] = 64, [SHIFT_MSG_GONE] = 40,
 	};
 	struct rnd r = { .state = 7 };
 	u8 type;
@@ -225,7 +220,7 @@ static void out_of_range(struct ktap *t)
 	REFUSES(t, ACK, msg.epoch = 0);
 	REFUSES(t, ACK, msg.ack.to = SHIFT_MSG_PATHS);
 	REFUSES(t, GONE, msg.dst_cookie = 0);
-	REFUSES(t, DRAINED, msg.epoch = 0);
+	REFUSES(t, READY, msg.epoch = 0);
 	REFUSES(t, PAIR, msg.src_cookie = 0);
 	REFUSES(t, PAIR, msg.pair.flags |= 16);
 	REFUSES(t, PAIR, msg.pair.src_qpn = 1u << 24);
@@ -245,7 +240,7 @@ static void out_of_range(struct ktap *t)
 	REFUSES(t, RESOLVED, msg.key.status = 4096);
 	REFUSES(t, READY, msg.ready.qpn = 1u << 24);
 	REFUSES(t, READY, msg.ready.start_psn = 1u << 24);
-	REFUSES(t, HOME_READY, msg.ready.to = SHIFT_MSG_PATHS);
+	REFUSES(t, READY, msg.ready.to = SHIFT_MSG_PATHS);
 }
 
 /* several messages behind one another, as a batch has them */
