@@ -49,18 +49,6 @@ static u32 producer(const struct shift_ring *ring, u32 index)
 	return index;
 }
 
-/**
- * shift_mlx5_cq_room - entries that the device may write before the application has to poll
- * @ring: of the CQ.
- * @consumer: the application's index.
- *
- * Return: @ring->slots or less.
- */
-u32 shift_mlx5_cq_room(const struct shift_ring *ring, u32 consumer)
-{
-	return ring->slots - (producer(ring, consumer) - consumer);
-}
-
 /* Is it known what was completed, if perhaps not what came with it? */
 static bool names(enum shift_mlx5_refusal why)
 {
@@ -117,6 +105,31 @@ static bool read_of(const struct shift_ring *ring, u32 index, u32 qpn, bool recv
 		    struct shift_mlx5_cqe *cqe)
 {
 	return read_entry(ring, index, cqe) && is_of(cqe, qpn, recvs);
+}
+
+/**
+ * shift_mlx5_cq_room - entries that the device may write before the application has to poll
+ * @ring: of the CQ.
+ * @consumer: the application's index.
+ * @qpn: a QP.
+ * @own: out: those of its that are not polled yet, as its queues have no place for so many
+ *	more requests, each of which could be flushed.
+ *
+ * Both are of one moment.  Entries that are being moved up may be counted twice, while as many
+ * places are about to be free.
+ *
+ * Return: @ring->slots or less.
+ */
+u32 shift_mlx5_cq_room(const struct shift_ring *ring, u32 consumer, u32 qpn, u32 *own)
+{
+	u32 index, end = producer(ring, consumer);
+	struct shift_mlx5_cqe cqe;
+
+	*own = 0;
+	for (index = consumer; index != end; index++)
+		*own += read_of(ring, index, qpn, false, &cqe) ||
+			read_of(ring, index, qpn, true, &cqe);
+	return ring->slots - (end - consumer);
 }
 
 /* One that is newer than all before. */

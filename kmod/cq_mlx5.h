@@ -28,7 +28,7 @@ struct shift_mlx5_found {
 	u32 cause;
 };
 
-u32 shift_mlx5_cq_room(const struct shift_ring *ring, u32 consumer);
+u32 shift_mlx5_cq_room(const struct shift_ring *ring, u32 consumer, u32 qpn, u32 *own);
 void shift_mlx5_cq_find(const struct shift_ring *ring, u32 consumer, u32 qpn, bool recvs,
 			u32 most, struct shift_mlx5_found *found);
 

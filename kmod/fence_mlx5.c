@@ -188,24 +188,36 @@ bool shift_mlx5_still(struct shift_qp *sqp)
 /* What fences that are under way will yet write; of all CQs, as a QP has two. */
 static DEFINE_MUTEX(promise_lock);
 
-static u32 unpromised(struct shift_cq *scq)
+/*
+ * Room for all that may be flushed, which is @most less what is not polled yet: its request has
+ * a place in the QP's queue until then.  So a CQ that has a place for each request of all of its
+ * QPs always has room, whoever polls it or not.
+ */
+static bool has_room(const struct shift_qp *sqp, struct shift_cq *scq, u64 most, u32 *need)
 {
-	u32 room = shift_mlx5_cq_room(&scq->ring, shift_mlx5_consumer(scq));
+	u32 own, room;
 
-	return room > scq->promised ? room - scq->promised : 0;
+	*need = 0;
+	if (!most)
+		return true;
+	room = shift_mlx5_cq_room(&scq->ring, shift_mlx5_consumer(scq), sqp->qpn, &own);
+	*need = most > own ? most - own : 0;
+	return room >= (u64)scq->promised + *need;
 }
 
 static bool promise(struct shift_qp *sqp)
 {
+	struct shift_mlx5_qp *mlx5 = sqp->mlx5;
 	u64 sends, recvs;
 	bool room;
 
 	flushes(sqp, &sends, &recvs);
 	mutex_lock(&promise_lock);
-	room = fits(sqp, unpromised(sqp->scq), unpromised(sqp->rcq));
+	room = has_room(sqp, sqp->scq, sends, &mlx5->flush_send) &&
+	       has_room(sqp, sqp->rcq, recvs, &mlx5->flush_recv);
 	if (room) {
-		sqp->scq->promised += sends;
-		sqp->rcq->promised += recvs;
+		sqp->scq->promised += mlx5->flush_send;
+		sqp->rcq->promised += mlx5->flush_recv;
 	}
 	mutex_unlock(&promise_lock);
 	return room;
@@ -214,12 +226,9 @@ static bool promise(struct shift_qp *sqp)
 /* They are written: the CQs themselves show it. */
 static void kept(struct shift_qp *sqp)
 {
-	u64 sends, recvs;
-
-	flushes(sqp, &sends, &recvs);
 	mutex_lock(&promise_lock);
-	sqp->scq->promised -= sends;
-	sqp->rcq->promised -= recvs;
+	sqp->scq->promised -= sqp->mlx5->flush_send;
+	sqp->rcq->promised -= sqp->mlx5->flush_recv;
 	mutex_unlock(&promise_lock);
 }
 

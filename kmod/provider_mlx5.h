@@ -16,6 +16,8 @@
  * @sends_again: the QP was given back, and what was polled of its sends may be from before ...
  * @recvs_again: ... or of its receives.
  * @number: sends that were posted before.
+ * @flush_send: entries of its CQ of sends that were promised to a fence ...
+ * @flush_recv: ... and of that of receives, if it is another: promise_lock in fence_mlx5.c.
  * @heads: before there is a ledger: a copy of struct shift_qp_pins' sq_heads, of one
  *	word for each two slots.
  *
@@ -26,6 +28,7 @@ struct shift_mlx5_qp {
 	u64 anchor;
 	bool sends_again, recvs_again;
 	u32 number;
+	u32 flush_send, flush_recv;
 	union {
 		DECLARE_FLEX_ARRAY(u16, at);
 		DECLARE_FLEX_ARRAY(u32, heads);

@@ -216,7 +216,8 @@ static enum shift_event act_ask(struct shift_qp *sqp)
 	if (shift_own_is_under_way(sqp) && !sqp->own_ask) {
 		/* a switch as for a fault: nobody refuses it, or settles for it */
 		sqp->own_aborted = true;
-		cause = sqp->cause = SHIFT_CAUSE_HEARTBEAT;
+		cause = SHIFT_CAUSE_HEARTBEAT;
+		sqp->cause = cause;
 		sqp->asks = 0;
 	}
 	sqp->to = sqp->own_ask ? SHIFT_PATH_OWN : choose_path(sqp);

@@ -126,7 +126,7 @@ static void check_alone(const struct shift_ring *ring, u32 consumer, u32 room, b
 
 int LLVMFuzzerTestOneInput(const u8 *data, size_t size)
 {
-	u32 consumer, most, room, n, to_end;
+	u32 consumer, most, room, own, n, to_end;
 	struct shift_mlx5_found found;
 	struct shift_ring ring = { };
 	const u8 *head = data;
@@ -161,9 +161,11 @@ int LLVMFuzzerTestOneInput(const u8 *data, size_t size)
 	if (!alone)
 		ring_mem.meanwhile = others_write;
 
-	room = shift_mlx5_cq_room(&ring, consumer);
-	MUST(room <= ring.slots && ring_mem.words <= to_end && !ring_mem.copies);
-	ring_mem.words = 0;
+	room = shift_mlx5_cq_room(&ring, consumer, QPN, &own);
+	MUST(room <= ring.slots && own <= ring.slots - room);
+	MUST(ring_mem.copies <= 2 * (ring.slots - room));
+	MUST(ring_mem.words <= to_end + 8 * (ring.slots - room));
+	ring_mem.words = ring_mem.copies = 0;
 	shift_mlx5_cq_find(&ring, consumer, QPN, recvs, most, &found);
 	most = min(most, ring.slots);
 	MUST(ring_mem.copies <= most + 1 && ring_mem.words <= to_end + 4 * (most + 1));

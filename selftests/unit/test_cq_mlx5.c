@@ -29,6 +29,34 @@ static void room_is_exact(struct ktap *t)
 	}
 }
 
+/* Those of a QP that are not polled, of whichever queue; what ends a ring is no request's. */
+static void own_are_counted(struct ktap *t)
+{
+	u32 own, i, n;
+
+	for (i = 0; i < ARRAY_SIZE(starts) * 2; i++) {
+		fresh(SLOTS, strides[i & 1], starts[i / 2]);
+		for (n = 0; n < 3; n++) {
+			sent(n);
+			hand_over(OTHER, SHIFT_MLX5_CQE_REQ, n, 0);
+			hand_over(MINE, SHIFT_MLX5_CQE_RECV, n, 0);
+			send_error(n, FLUSH);
+			hand_over(OTHER, SHIFT_MLX5_CQE_REQ_ERR, n, ACCESS);
+			EXPECT_EQ(t, room_own(t, &own), SLOTS - 5);
+			EXPECT_EQ(t, own, 3);
+			polled++;
+			EXPECT_EQ(t, room_own(t, &own), SLOTS - 4);
+			EXPECT_EQ(t, own, 2);
+			polled = produced;
+			EXPECT_EQ(t, room_own(t, &own), SLOTS);
+			EXPECT_EQ(t, own, 0);
+		}
+	}
+	hand_over(MINE, SHIFT_MLX5_CQE_RESIZE, 9, 0);
+	EXPECT_EQ(t, room_own(t, &own), SLOTS - 1);
+	EXPECT_EQ(t, own, 0);
+}
+
 /* The newest one is found, polled or not, wherever in the ring, and none of a lap before. */
 static void goes_round(struct ktap *t)
 {
@@ -251,6 +279,7 @@ static void at_random(struct ktap *t)
 
 static const struct ktap_case cases[] = {
 	KTAP_CASE(room_is_exact),
+	KTAP_CASE(own_are_counted),
 	KTAP_CASE(goes_round),
 	KTAP_CASE(others),
 	KTAP_CASE(queues),
