@@ -91,6 +91,7 @@ struct mls_flight {
 	u8 opcode;
 	u8 syndrome;		/* never given to rxe: it was wrong */
 	bool signaled;
+	bool fetches;		/* a READ or an atomic, which a fence behind it waits for */
 	bool done;		/* never given to rxe: it has no effect */
 };
 
@@ -209,6 +210,7 @@ struct mls_wr {
 	struct ib_sge sge[MLS_MAX_SGE];
 	struct mls_flight flight;
 	unsigned int blocks;
+	bool fenced;
 	bool nop;
 };
 

@@ -64,7 +64,21 @@ static u8 sq_injected(struct mls_dev *dev)
 	return syndrome;
 }
 
-/* Take the next WQE; false if rxe has no room for it now. */
+/*
+ * Fences are kept here: rxe's counts READs behind it, too, after a retry, and then they wait
+ * for each other for ever.
+ */
+static bool sq_fence_holds(struct mls_qp *qp, const struct mls_wr *wr)
+{
+	u32 at;
+
+	for (at = qp->flight_first; wr->fenced && at != qp->flight_next; at++)
+		if (flight_at(qp, at)->fetches)
+			return true;
+	return false;
+}
+
+/* Take the next WQE; false if rxe has no room for it now, or a fence holds it. */
 static bool sq_take(struct mls_qp *qp, u16 blocks)
 {
 	struct mls_dev *dev = to_mls_dev(qp->ibqp.device);
@@ -73,6 +87,10 @@ static bool sq_take(struct mls_qp *qp, u16 blocks)
 	u8 bad;
 
 	bad = mls_wqe_decode(dev, qp, blocks, &wr);
+	if (!bad && sq_fence_holds(qp, &wr)) {
+		kfree(wr.flight.bounce);
+		return false;
+	}
 	if (!bad)
 		bad = sq_injected(dev);
 	if (bad) {

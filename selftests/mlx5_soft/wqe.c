@@ -109,13 +109,7 @@ static const struct {
 
 static int send_flags(u8 fm_ce_se)
 {
-	int flags = IB_SEND_SIGNALED;
-
-	if ((fm_ce_se & 0xe0) >= MLX5_FENCE_MODE_FENCE)
-		flags |= IB_SEND_FENCE;
-	if (fm_ce_se & MLX5_WQE_CTRL_SOLICITED)
-		flags |= IB_SEND_SOLICITED;
-	return flags;
+	return IB_SEND_SIGNALED | (fm_ce_se & MLX5_WQE_CTRL_SOLICITED ? IB_SEND_SOLICITED : 0);
 }
 
 static u8 read_remote(struct cursor *c, struct mls_wr *wr, bool atomic)
@@ -158,6 +152,8 @@ static u8 read_body(struct mls_dev *dev, struct mls_qp *qp,
 	wr->send.opcode = opcodes[opcode].verb;
 	wr->send.send_flags = send_flags(ctrl->fm_ce_se);
 	wr->send.sg_list = wr->sge;
+	wr->fenced = (ctrl->fm_ce_se & 0xe0) >= MLX5_FENCE_MODE_FENCE;
+	wr->flight.fetches = opcodes[opcode].atomic || opcode == MLX5_OPCODE_RDMA_READ;
 	if (opcode == MLX5_OPCODE_SEND_INVAL)
 		wr->send.ex.invalidate_rkey = be32_to_cpu(ctrl->imm);
 	else
