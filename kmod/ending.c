@@ -316,6 +316,8 @@ void shift_switch_backup_gone(struct shift_qp *sqp)
  */
 void shift_switch_peer_gone(struct shift_qp *sqp)
 {
+	if (shift_own_alone(sqp))
+		return;
 	if (sqp->path && (sqp->state == SHIFT_ST_RUN || shift_switch_healthy(sqp)))
 		sqp->peer_ok = false;	/* our sends will find out; nothing to go back to */
 	else

@@ -108,6 +108,8 @@ static void handle_message(struct shift_qp *sqp, const struct shift_msg *m)
 		shift_inbox_keep(sqp, m);
 		return;
 	}
+	if (message_event(m) == SHIFT_EV_RX_APP_ERR && shift_own_alone(sqp))
+		return;
 	mine = m->type == SHIFT_MSG_NACK && m->epoch == sqp->highest;
 	shift_switch_event(sqp, message_event(m), m);
 	/* settled for it, and not joined after all; one that broke is held for its fault */
@@ -223,6 +225,8 @@ static void watch(struct shift_qp *sqp)
 
 static void handle_deadline(struct shift_qp *sqp)
 {
+	if (sqp->own_alone && shift_own_alone(sqp))
+		return;
 	if (shift_fsm_deadline_ms(sqp->state) && ktime_get_ns() < sqp->deadline_ns) {
 		if (sqp->state == SHIFT_ST_AGREE || sqp->state == SHIFT_ST_SYNC)
 			shift_switch_resend(sqp);

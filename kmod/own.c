@@ -203,14 +203,19 @@ void shift_own_run(struct shift_qp *sqp)
 	shift_switch_arm(sqp, RETRY_MS);
 }
 
-static bool settled(struct shift_qp *sqp)
+static bool nothing_left(struct shift_qp *sqp)
 {
 	bool empty;
 
 	spin_lock_bh(&sqp->ledger_lock);
 	empty = !shift_ledger_count(&sqp->ledger) && sqp->recvs.tail == sqp->recvs.done;
 	spin_unlock_bh(&sqp->ledger_lock);
-	return empty && awake(sqp);
+	return empty;
+}
+
+static bool settled(struct shift_qp *sqp)
+{
+	return nothing_left(sqp) && awake(sqp);
 }
 
 /* What is posted from here on waits. */
@@ -288,6 +293,7 @@ void shift_own_forget(struct shift_qp *sqp)
 	/* the word may be lost by a RESET of the application's; two do no harm */
 	WRITE_ONCE(sqp->nudged, false);
 	sqp->own_connected = false;
+	sqp->own_alone = false;
 }
 
 /**
@@ -374,6 +380,43 @@ void shift_own_returned(struct shift_qp *sqp)
 	shift_notify_qp(sqp, SHIFT_QP_EV_STATE, ktime_get_real_ns());
 	set_bit(SHIFT_QP_TIDY, &sqp->flags);
 	shift_move_done(sqp);
+}
+
+/**
+ * shift_own_alone - the peer's QP is gone while this one is being given back
+ * @sqp: the QP, locked.
+ *
+ * Both ends had settled, so all that is left to do is local: its own QP is connected to what
+ * is not there any more, as soon as the provider is ready.  So its application finds what it
+ * would without the module: receives that wait, and sends that nobody answers.  There is no
+ * deadline: whoever posts or polls is its provider.
+ *
+ * Return: false: it is not being given back, or not far enough for that.
+ */
+bool shift_own_alone(struct shift_qp *sqp)
+{
+	if (sqp->to != SHIFT_PATH_OWN ||
+	    (sqp->state != SHIFT_ST_AGREE && sqp->state != SHIFT_ST_SYNC))
+		return false;
+	if (!sqp->own_alone) {
+		if (!nothing_left(sqp))
+			return false;
+		if (sqp->state == SHIFT_ST_AGREE)
+			shift_own_arm(sqp, sqp->epoch, sqp->dest_qpn);
+		sqp->peer_ok = false;
+		sqp->own_alone = true;
+		shift_switch_state(sqp, SHIFT_ST_SYNC);
+	}
+	if (shift_own_ready(sqp)) {
+		shift_switch_state(sqp, SHIFT_ST_RUN);
+		shift_own_returned(sqp);
+		shift_switch_event(sqp, SHIFT_EV_RX_GONE, NULL);
+	} else if (sqp->own_alone) {
+		shift_switch_arm(sqp, RETRY_MS);
+	} else {
+		shift_switch_fail(sqp, IB_WC_RETRY_EXC_ERR);	/* cannot be connected */
+	}
+	return true;
 }
 
 /* Until the QP runs, its provider is wanted, or it is on its way to where posts are taken in. */

@@ -357,6 +357,7 @@ struct shift_qp {
 	bool own_aborted;		/* it did not come about: the switch back does not count */
 	bool own_tired;			/* a post has waited too long for it; ledger_lock */
 	bool own_connected;		/* the application's QP is, and a switch not over */
+	bool own_alone;			/* the peer's QP is gone: its READY is not waited for */
 	bool nudged;			/* its provider was sent a word, and has not got it */
 	u64 nudged_ns, awake_ns, own_next_ns;	/* ktime: when, it got one, the next try */
 	u8 own_tries;

@@ -289,6 +289,8 @@ void shift_switch_ready(struct shift_qp *sqp)
 {
 	struct shift_msg m = { .type = SHIFT_MSG_READY, .epoch = sqp->epoch };
 
+	if (sqp->own_alone && shift_own_alone(sqp))
+		return;
 	if (sqp->state != SHIFT_ST_SYNC &&
 	    (sqp->state != SHIFT_ST_RUN || (!sqp->path && sqp->to != SHIFT_PATH_OWN)))
 		return;

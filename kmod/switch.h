@@ -161,6 +161,7 @@ void shift_own_forget(struct shift_qp *sqp);
 void shift_own_over(struct shift_qp *sqp);
 int shift_own_arm(struct shift_qp *sqp, u32 epoch, u32 qpn);
 bool shift_own_ready(struct shift_qp *sqp);
+bool shift_own_alone(struct shift_qp *sqp);
 void shift_own_returned(struct shift_qp *sqp);
 long shift_own_kick(struct shift_qp *sqp);			/* no lock; sleeps */
 long shift_own_rebase(struct shift_qp *sqp, struct shift_abi_rebase *base);	/* no lock */
