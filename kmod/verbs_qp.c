@@ -212,7 +212,8 @@ static int wrap_destroy_qp(struct ib_qp *qp, struct ib_udata *udata)
 #define RTR_MASK (IB_QP_ACCESS_FLAGS | IB_QP_PATH_MTU | IB_QP_DEST_QPN | IB_QP_RQ_PSN | \
 		  IB_QP_PORT | IB_QP_MIN_RNR_TIMER | IB_QP_MAX_DEST_RD_ATOMIC | IB_QP_AV)
 
-static noinline void qp_note_rtr(struct shift_qp *sqp, const struct ib_qp_attr *attr, int mask)
+static __always_inline
+void qp_note_rtr(struct shift_qp *sqp, const struct ib_qp_attr *attr, int mask)
 {
 	if (mask & IB_QP_ACCESS_FLAGS)
 		sqp->app.qp_access_flags = attr->qp_access_flags;
@@ -264,19 +265,21 @@ void qp_note_rts(struct shift_qp *sqp, const struct ib_qp_attr *attr, int mask)
 		sqp->app.max_rd_atomic = attr->max_rd_atomic;
 }
 
+static noinline void qp_note_any(struct shift_qp *sqp, const struct ib_qp_attr *attr, int mask)
+{
+	qp_note_rtr(sqp, attr, mask);
+	qp_note_rts(sqp, attr, mask);
+}
+
 /* Keep what the application has set: a route needs it, and so does a re-arm. */
 static __always_inline
 void qp_note_modify(struct shift_qp *sqp, const struct ib_qp_attr *attr, int mask)
 {
-	if (mask & RTR_MASK)
-		qp_note_rtr(sqp, attr, mask);
-	/* a constant mask: nothing is asked one by one */
-	if ((mask & RTS_MASK) == RTS_MASK)
+	/* what is seldom changed on its own: with a constant mask nothing is asked one by one */
+	if ((mask & (RTR_MASK | RTS_MASK)) == RTS_MASK)
 		qp_note_rts(sqp, attr, RTS_MASK);
-	else if (mask & RTS_MASK)
-		qp_note_rts(sqp, attr, mask);
-	if (mask & IB_QP_STATE)
-		sqp->app_state = attr->qp_state;
+	else
+		qp_note_any(sqp, attr, mask);
 }
 
 /* The application's own step on a QP that has moved; sqp->lock is held. */
@@ -319,6 +322,7 @@ int qp_modify_away(struct shift_qp *sqp, struct ib_qp_attr *attr, int mask, stru
 	case IB_QPS_RTS:
 		/* from RTR, or new attributes */
 		qp_note_modify(sqp, attr, mask);
+		sqp->app_state = IB_QPS_RTS;
 		err = shift_standby_modify(sqp, mask);
 		if (err)
 			sqp->app_state = was;
@@ -402,10 +406,13 @@ static int wrap_modify_qp(struct ib_qp *qp, struct ib_qp_attr *attr, int mask,
 		goto unlock;
 	}
 	qp_note_modify(sqp, attr, mask);
+	if (to < 0)
+		goto unlock;
+	sqp->app_state = to;
 	if (to == IB_QPS_RTS || to == IB_QPS_RTR) {
 		if (sqp->state == SHIFT_ST_OFF && !test_bit(SHIFT_QP_SOON, &sqp->flags))
 			shift_switch_pair_soon(sqp);
-	} else if (to >= 0) {
+	} else {
 		qp_has_state(sqp, to);
 	}
 unlock:
