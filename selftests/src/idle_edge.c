@@ -6,6 +6,7 @@
  * The server sends back what it receives. The client does what lines on stdin say, and
  * answers each with "ok":
  *	ping N COUNT	COUNT messages by QP N, one after the other, and their answers
+ *	look		polls until the next line comes, where nothing is to be seen
  *	end
  * Both look at each byte and at the order, and end with 1 if something is wrong or comes
  * twice. One of three sends is signaled.
@@ -13,6 +14,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
+#include <poll.h>
 #include <sched.h>
 #include <stdbool.h>
 #include <stdint.h>
@@ -20,6 +22,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
+#include <unistd.h>
 #include "edge.h"
 
 #define PORT	18535
@@ -123,6 +126,18 @@ static void ping(struct rig *rig, int n, long count)
 	say("ok");
 }
 
+static void look(struct rig *rig)
+{
+	struct pollfd input = { .fd = STDIN_FILENO, .events = POLLIN };
+	int n;
+
+	say("looks");
+	while (!poll(&input, 1, 0))
+		if (completion(rig, &n))
+			wrong("receive", n);
+	say("ok");
+}
+
 /* Until the client is gone. */
 static void echo(struct rig *rig)
 {
@@ -182,7 +197,9 @@ int main(int argc, char **argv)
 		echo(&rig);
 	} else {
 		while (fgets(line, sizeof(line), stdin) && strncmp(line, "end", 3))
-			if (sscanf(line, "ping %d %ld", &n, &count) == 2 && n >= 0 && n < QPS)
+			if (!strncmp(line, "look", 4))
+				look(&rig);
+			else if (sscanf(line, "ping %d %ld", &n, &count) == 2 && n >= 0 && n < QPS)
 				ping(&rig, n, count);
 	}
 	for (n = 0; n < QPS; n++)

@@ -19,7 +19,8 @@ from traffic import Verify
 from two import (exact, home, life, moved, operations,  # noqa: F401 pylint: disable=W0611
                  perftest, policy, programs, progress, schedule, second)
 from two import mlx5_soft
-from two.failover import on_backup, pull, start, survives, wrong_is_caught
+from two.failover import (beating, dropped, on_backup, pull, start, survives,
+                          wrong_is_caught)
 from two.mlx5_soft import ENVS, MODULE, inject, install, stats
 
 
@@ -33,12 +34,16 @@ LONG = long_kernels()
 MORE = tuple(dict.fromkeys(FULL + LONG))
 
 
+GIVE_BACK = "/sys/module/rdma_shift/parameters/give_back"
+
+
 def begin(node):
     """mls0 on rxe0 and mls1 on rxe1, each backed by the other."""
     install(node)
     node.run("rmmod mlx5_soft")
     node.must(f"insmod {MODULE} on=rxe0,rxe1")
     node.must("echo 1 >/sys/module/rdma_shift/parameters/mlx5")
+    node.must(f"echo {int(node.cluster.nics.gives_back)} >{GIVE_BACK}")
     shift.must(node, "pair", "add", "mls0", "mls1")
 
 
@@ -48,17 +53,15 @@ def leave(node):
     node.run("rmmod mlx5_soft")
 
 
-GIVE_BACK = "/sys/module/rdma_shift/parameters/give_back"
-
-MLX5, GIVING = (Nics("mls0", "mls1", ENVS["patched"], ENVS["stock"], begin, flushes=True,
+MLX5, KEEPING = (Nics("mls0", "mls1", ENVS["patched"], ENVS["stock"], begin, flushes=True,
                      cannot=["send_inv", "mw"], lacks=["--srq", "fadd", "cas"],
-                     gives_back=given) for given in (False, True))
+                     gives_back=given) for given in (True, False))
 
 
 @contextmanager
-def devices(bed):
-    """The test's devices are MLX5 on all nodes, while it lasts."""
-    bed.nics = MLX5
+def devices(bed, nics=MLX5):
+    """The test's devices on all nodes, while it lasts."""
+    bed.nics = nics
     try:
         each(bed.nodes, begin)
         yield
@@ -81,21 +84,9 @@ def on_mlx5(function, bed):
         function(bed)
 
 
-@contextmanager
-def giving(bed):
-    """QPs that are home are given back, while it lasts."""
-    each(bed.nodes, lambda node: node.must(f"echo Y >{GIVE_BACK}"))
-    bed.nics = GIVING
-    try:
-        yield
-    finally:
-        bed.nics = MLX5
-        each(bed.nodes, lambda node: node.must(f"echo N >{GIVE_BACK}"))
-
-
-def with_giving(function, bed):
-    """A test that is about that."""
-    with giving(bed):
+def on_mlx5_kept(function, bed):
+    """The same; what is home stays on the kernel's QPs: the module parameter give_back is off."""
+    with devices(bed, KEEPING):
         function(bed)
 
 
@@ -286,12 +277,6 @@ def stays(bed):
 
 def given_back(options, qps, bed):
     """Home again, QPs are given back: nothing goes through the kernel; and all of it once more."""
-    with giving(bed):
-        goes_back(options, qps, bed)
-
-
-def goes_back(options, qps, bed):
-    """The same, as it is asked for."""
     nodes = bed.nodes[:2]
     verify = start(bed, "--bidir", *SMALL, *options, qps=qps)
     shift.wait_session(bed, 2)
@@ -316,6 +301,52 @@ def goes_back(options, qps, bed):
         through.still("side_wc", "kicks")
     verify.finish()
     counters.still("failed", "illegal", "msg_bad")
+
+
+def peer_ends(skip, bed):
+    """The peer's program is killed while a QP is given back, and one end's messages are lost.
+
+    Nobody fails: receives go on waiting, and a send finds that nobody answers.
+    """
+    # who asks loses what the other says; the other one is to outlive it
+    survivor, asker = sorted(bed.nodes[:2], key=lambda node:
+                             shift.show(node, "node")["boot_id"])
+    words = ["idle_edge", bed.nics.default]
+    echo = asker.start(words, env=bed.nics.env)
+    echo.wait_line("^listening$")
+    ping = survivor.start([*words, asker.address(CONTROL_RAIL)], env=bed.nics.env)
+    ping.wait_line("^connected$")
+    for node in bed.nodes[:2]:
+        shift.protected(node, 2)
+        node.must(f"echo 0 >{GIVE_BACK}")
+    counters = shift.Counters(bed)
+    shift.must(bed.nodes[0], "pair", "drain", bed.nics.default)
+    on_backup(bed, 2)
+
+    def does(line, answer="ok"):
+        before = len(ping.lines)
+        ping.send(line)
+        ping.wait_line(f"^{answer}$", start=before)
+
+    does("ping 0 3")
+    shift.home(bed, 2)
+    does("look", "looks")
+    with beating(bed, 0):
+        bed.drop(asker, 0, direction="in", opcode="RC_SEND_*", skip=skip)
+        for node in bed.nodes[:2]:      # they are looked at again in 20 s at most
+            node.must(f"echo 1 >{GIVE_BACK}")
+        wait_for("a message is lost while a QP is given back", lambda: dropped(bed, 0) > 0 and (
+            skip or "switching" in {row["state"] for row in shift.qps(survivor)}), 120, .2)
+        asker.must(f"kill -KILL {shift.qps(asker)[0]['pid']}")
+        echo.wait()
+        bed.undrop()
+        wait_for("one QP is the application's own, with no peer", lambda: sorted(
+            row["state"] for row in shift.qps(survivor)) == ["returned", "unprotected"])
+    does("look")                # nothing was flushed
+    counters.still("failed", "illegal", "msg_bad")
+    ping.send("ping 0 1")
+    ping.expect(1)
+    check("transport retry counter exceeded" in ping.text, ping.tail())
 
 
 def not_given_back(bed):
@@ -400,7 +431,7 @@ def register():
     for side, count, kernels in (("remote", 200, STOCK), ("local", 5, MORE)):
         add("mlx5", f"an idle QP in a CQ that others have filled, {side} cable",
             partial(on_mlx5, partial(idle, side, count)), kernels)
-    add("mlx5", "words that say anything", partial(on_mlx5, partial(with_giving, claimed)))
+    add("mlx5", "words that say anything", partial(on_mlx5, claimed))
     add("mlx5", "locked memory", locked_memory)
     for name, function, kernels in (
             ("an ACK that the device loses", lost_answer, STOCK),
@@ -418,7 +449,9 @@ def register():
             ("given back: inline, one CQ", partial(
                 given_back, ["--ops", "write,send", "--mix", "--inline", "--size", 100,
                              "--shared-cq"], 4), FULL),
-            ("not given back: asleep", partial(with_giving, not_given_back), FULL),
+            ("given back: the peer ends", partial(peer_ends, 0), FULL),
+            ("given back: the peer ends, later", partial(peer_ends, 1), LONG),
+            ("not given back: asleep", not_given_back, FULL),
             ("unprotected: on an SRQ", partial(
                 not_covered, "srq", ["--ops", "send", "--srq"]), FULL),
             ("unprotected: a CQ without room for a flush", partial(
@@ -462,6 +495,12 @@ LEFT_OUT = ("perftest: *srq*", "perftest: ib_atomic*", "programs: rping", "progr
             "second: the backup device is removed from under a returned QP")
 
 
+# What is about QPs of the kernel's that are home, or about one that is left alone there
+KEPT = ("home: a move shows what it waits for", "home: link switch, qp move",
+        "home: work that stands still without an error leaves its path",
+        "moved: one CQ for QPs in every state", "second: a key *", "exact: *")
+
+
 def among(title, patterns):
     """Whether it is one of those."""
     return any(fnmatch(title, pattern) for pattern in patterns)
@@ -475,7 +514,8 @@ def borrow():
                 or among(title, LEFT_OUT)):
             continue
         kernels = MORE if among(title, SHORT) else FULL if test.suite in EACH else LONG
-        add("mlx5", title, partial(on_mlx5, test.function), kernels)
+        run = on_mlx5_kept if among(title, KEPT) else on_mlx5
+        add("mlx5", title, partial(run, test.function), kernels)
 
 
 register()

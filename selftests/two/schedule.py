@@ -140,7 +140,10 @@ class Schedule:
             event.kind = "operator"
 
     def moved(self, bed, event, verify):
-        """All QPs have arrived where the event sends them."""
+        """All QPs have arrived where the event sends them.
+
+        One that was given back is unprotected, too, while the cable is out that it came by.
+        """
         want = "returned" if event.away else "fallback"
         seen = []
 
@@ -151,8 +154,9 @@ class Schedule:
             states = [(row["state"], row.get("reason")) for row in rows]
             if states and states not in seen:
                 seen.append(states)
-            if len(rows) == 2 * self.qps and {row["state"] for row in rows} <= set(
-                    shift.alike(bed, want)):
+            if len(states) == 2 * self.qps and all(
+                    state in shift.alike(bed, want) or reason == "no-session" and event.away
+                    and bed.nics.gives_back for state, reason in states):
                 return True
             event.again(bed)
             return False
