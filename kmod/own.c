@@ -25,8 +25,8 @@
 #define TRIES_MAX	7	/* between two arrivals at home */
 #define PATIENCE_MS	50	/* that a post waits for what needs the peer; scaled */
 
-/* Off until it was seen for longer; may be changed at any time. */
-static bool give_back;
+/* May be changed at any time. */
+static bool give_back = true;
 module_param(give_back, bool, 0644);
 MODULE_PARM_DESC(give_back, "let a QP that is home again run on its application's own one, if its provider can");
 
