@@ -108,7 +108,8 @@ static void handle_message(struct shift_qp *sqp, const struct shift_msg *m)
 		shift_inbox_keep(sqp, m);
 		return;
 	}
-	if (message_event(m) == SHIFT_EV_RX_APP_ERR && shift_own_alone(sqp))
+	/* what it said before its end is of no use then */
+	if ((sqp->own_alone || message_event(m) == SHIFT_EV_RX_APP_ERR) && shift_own_alone(sqp))
 		return;
 	mine = m->type == SHIFT_MSG_NACK && m->epoch == sqp->highest;
 	shift_switch_event(sqp, message_event(m), m);

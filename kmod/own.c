@@ -411,10 +411,12 @@ bool shift_own_alone(struct shift_qp *sqp)
 		shift_switch_state(sqp, SHIFT_ST_RUN);
 		shift_own_returned(sqp);
 		shift_switch_event(sqp, SHIFT_EV_RX_GONE, NULL);
-	} else if (sqp->own_alone) {
+	} else if (sqp->own_alone && sqp->registered && READ_ONCE(sqp->scq->registered) &&
+		   READ_ONCE(sqp->rcq->registered)) {
 		shift_switch_arm(sqp, RETRY_MS);
 	} else {
-		shift_switch_fail(sqp, IB_WC_RETRY_EXC_ERR);	/* cannot be connected */
+		/* cannot be connected, or nobody is there who could change its rings */
+		shift_switch_fail(sqp, IB_WC_RETRY_EXC_ERR);
 	}
 	return true;
 }
