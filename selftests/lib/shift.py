@@ -5,7 +5,7 @@ import json
 import os
 import subprocess
 
-from testbed import PREFIX, Failure, check, each, run_lab, wait_for
+from testbed import PREFIX, Failure, LabError, check, each, run_lab, wait_for
 
 MODULE = f"{PREFIX}/rdma_shift.ko"
 WRONG_MODULE = f"{PREFIX}/rdma_shift-wrong.ko"
