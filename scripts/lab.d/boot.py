@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0
 """Bringing a lab up: one QEMU process per node, a switch if there are many."""
 
-import os
 import re
 import signal
 import subprocess

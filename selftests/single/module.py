@@ -4,7 +4,7 @@
 import re
 
 import shift
-from registry import BARE, FULL, LOADED, MAIN, SHIFT, STOCK, test
+from registry import BARE, FULL, LOADED, MAIN, STOCK, test
 from testbed import PATCHED, PREFIX, check, wait_for
 from traffic import PERFTEST_PORT, Verify, listening, perftest
 

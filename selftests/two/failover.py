@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0
 """A cable is pulled under traffic whose every byte is checked."""
 
-import re
 from contextlib import contextmanager
 from functools import partial
 

@@ -16,9 +16,8 @@ from registry import BARE, FULL, MAIN, SHIFT, STOCK, TESTS, add
 from testbed import CONTROL_RAIL, RXE, Failure, Nics, check, each, wait_for
 from traffic import Verify
 
-from two import (exact, home, life, moved, operations,  # noqa: F401 pylint: disable=W0611
-                 perftest, policy, programs, progress, schedule, second)
-from two import mlx5_soft
+from two import (exact, home, life, mlx5_soft, moved, operations, perftest, policy, programs,
+                 progress, schedule, second)
 from two.failover import (beating, dropped, on_backup, pull, start, survives,
                           wrong_is_caught)
 from two.mlx5_soft import ENVS, MODULE, inject, install, stats
@@ -463,6 +462,9 @@ def register():
     add("mlx5", "a module that replays from a wrong point is caught", wrong_replay, state=BARE)
 
 
+# They have to be registered before they can be borrowed.
+BORROWED = (exact, home, life, moved, operations, perftest, policy, programs, progress, schedule,
+            second)
 # Of other suites: those in EACH and the tests in SHORT are part of each run, SHORT of any kernel
 # that is asked for; the rest with SHIFT_LONG=1.
 SUITES = ("control", "exact", "failover", "life", "moved", "home", "operations", "perftest",

@@ -5,7 +5,7 @@ import time
 
 import kmsg
 import shift
-from registry import FULL, LOADED, MAIN, SHIFT, STOCK, test
+from registry import FULL, LOADED, MAIN, STOCK, test
 from testbed import check, wait_for
 from traffic import QP_TIMEOUT, Verify
 from two.failover import pull, shape, start
