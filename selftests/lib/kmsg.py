@@ -41,6 +41,23 @@ def last_words(text):
     return lines[max(first - BEFORE, 0):first + BEHIND]
 
 
+# EFLAGS as a kernel prints them, and their bits that no processor can set
+FLAGS = re.compile(r"EFLAGS: ([0-9a-f]{8})\b")
+NO_FLAGS = 0xffc08028
+
+
+def broken_flags(text):
+    """Flags that a dying kernel found, but no processor has: the emulator lost them, or None.
+
+    QEMU before 9.0 may take an operand for flags, if an instruction's access to memory is
+    interrupted after it was put where flags are worked out from.
+    """
+    for found in FLAGS.findall(text):
+        if int(found, 16) & NO_FLAGS:
+            return found
+    return None
+
+
 def bad_lines(text):
     """Lines of a log that must not be there."""
     return [line for line in PROVOKED.sub("", text).splitlines()
@@ -84,6 +101,13 @@ class Brackets:
         text = self.text(node)
         lines = last_words(text) or bad_lines(text)
         return found + [f"{node.name}: {line}" for line in lines]
+
+    def broken(self):
+        """Whether the emulator has broken a node; how."""
+        for node in self.cluster.nodes:
+            if flags := broken_flags(self.text(node)):
+                return f"{node.name}: the emulated processor had flags {flags}"
+        return None
 
     def said(self):
         """What the module said last on each node: of use if the test has failed."""
