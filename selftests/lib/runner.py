@@ -7,7 +7,7 @@ import traceback
 import kmsg
 import shift
 from registry import BARE, LOADED, SHIFT, Skip
-from testbed import Cluster, Failure, LabError, each
+from testbed import Cluster, Failure, LabError, Unready, each
 
 
 class Runner:
@@ -66,9 +66,10 @@ class Runner:
     def run(self, test):
         """Run one test: (passed, skipped, message, seconds).
 
-        Once more if the emulator has broken a node: that says nothing of the test.
+        Once more if the emulator has broken a node, or what it begins with did not come about:
+        that says nothing of the test. Why is told.
         """
-        self.again = self.broken = None
+        self.again = None
         result = self.attempt(test)
         if self.broken and not result[0]:
             broken = self.broken
@@ -79,6 +80,7 @@ class Runner:
     def attempt(self, test):
         """One run of it."""
         began = time.monotonic()
+        self.broken = None
         trouble = []
         skipped = None
         brackets = None
@@ -93,6 +95,8 @@ class Runner:
         except (Failure, LabError, OSError, KeyError, ValueError) as error:
             trouble.append(str(error) if isinstance(error, (Failure, LabError))
                            else traceback.format_exc())
+            if isinstance(error, Unready):
+                self.broken = str(error).partition("\n")[0]
         state = ""
         if self.bed and trouble:
             programs, state = self.bed.found or shift.witness(self.bed)
@@ -105,9 +109,11 @@ class Runner:
             except (Failure, LabError, OSError) as error:
                 trouble.append(str(error))
             if brackets:
-                trouble += brackets.end()
+                said = brackets.end()
+                trouble += said
                 trouble += brackets.said() if trouble else []
-                self.broken = brackets.broken()
+                # what a kernel complains of is never excused but by the emulator
+                self.broken = brackets.broken() or (None if said else self.broken)
                 self.keep(test, brackets, trouble, state)
         if trouble:
             # Whatever is wrong now must not be the next test's trouble.

@@ -306,7 +306,8 @@ def module_state(node):
 def device_state(node):
     """The devices' own counters, and where the software mlx5 device is in its rings."""
     try:
-        result = node.run("cd /sys/class/infiniband && grep -rH . rxe*/ports/1/hw_counters; "
+        result = node.run("rdma resource show qp; "
+                          "cd /sys/class/infiniband && grep -rH . rxe*/ports/1/hw_counters; "
                           "cd /sys/kernel/debug/mlx5_soft && grep -H . */qps */stats")
     except (Failure, LabError, OSError) as error:
         return f"\n==== {node.name}: {error}\n"

@@ -65,6 +65,10 @@ class Failure(Exception):
     """A test's expectation that was not met."""
 
 
+class Unready(Failure):
+    """What a test begins with did not come about: nothing was tried."""
+
+
 def check(condition, message):
     """Fail with a message unless the condition holds."""
     if not condition:

@@ -9,7 +9,7 @@ import shift
 from directory import Etcd, start_shiftd
 from figures import Monitor
 from registry import FULL, LOADED, MAIN, STOCK, add, test
-from testbed import check, wait_for
+from testbed import Failure, Unready, check, wait_for
 from traffic import QP_TIMEOUT
 from two.failover import (beating, dropped, fall_back, on_backup, pull, shape, start,
                           survives)
@@ -35,7 +35,11 @@ class Directory:
                                          self.more)
                             for node in self.bed.nodes]
             self.wait_peers()
-            shift.wait_session(self.bed)
+            try:
+                shift.wait_session(self.bed)
+            except Failure as failure:
+                self.bed.found = shift.witness(self.bed)    # all of it is about to go
+                raise Unready(str(failure)) from None
         except BaseException:
             self.__exit__()
             raise
