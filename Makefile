@@ -23,11 +23,13 @@ help:
 	@echo '  make demo               a cable is pulled under ib_write_bw, which survives'
 	@echo '  make demo SHIFT=off     the same without the module: it does not'
 	@echo '  make check              every test; ends with N passed, N failed, N skipped'
-	@echo '       TESTS="two* unit"  only these (selftests/check --list shows them)'
-	@echo '       KERNEL=6.1         only this kernel: 6.1, 6.12 or debug'
+	@echo '       TESTS="srq unit"  only these (selftests/check --list shows them)'
+	@echo '       KERNEL=6.1         only this kernel: 6.1, 6.12, debug; or 7.2, 7.3'
+	@echo '  make check-long         variants of these tests, too: hours'
 	@echo '  make bench              figures: overhead, of libraries too, and time of a switch'
 	@echo '  make campaign N=20      random traffic and faults; prints a SEED to repeat it'
 	@echo '       MLX5=1             on the software mlx5 device'
+	@echo '  make simulate N=1000    two kernels in one process; SEED=1: the first schedule'
 	@echo
 	@echo 'Build:'
 	@echo '  make deps               install the Debian packages needed'
@@ -43,6 +45,7 @@ help:
 	@echo '  make uninstall          all of it; /etc/shiftd.conf is left'
 	@echo
 	@echo '  make lint               what style checkers say'
+	@echo '  make check-kernels      the module builds on Debian 7.2 and 7.3 (as root)'
 	@echo '  make clean              remove build/ (caches of kernels are kept)'
 
 deps:
@@ -59,7 +62,7 @@ rdma-core:
 
 lab-kernels:
 	for kernel in 6.1 6.12 debug; do \
-		scripts/lab kdir --ensure $$kernel || exit 1; done
+		lab/lab kdir --ensure $$kernel || exit 1; done
 
 demo: deps
 	scripts/demo $(if $(KERNEL),--kernel $(KERNEL)) \
@@ -69,10 +72,16 @@ check: deps
 	@MAKEFLAGS= selftests/check $(foreach k,$(KERNEL),--kernel $(k)) \
 		$(foreach t,$(TESTS),'$(t)')
 
+check-long: deps
+	@MAKEFLAGS= SHIFT_LONG=1 selftests/check --limit 600 $(foreach k,$(KERNEL),--kernel $(k))
+
 bench: deps
 	rdma-core/cost
 	rdma-core/golden --cost
 	scripts/bench $(if $(KERNEL),--kernel $(KERNEL)) --runs $(RUNS)
+
+simulate:
+	@$(MAKE) -s -C selftests/sim run N=$(N) SEED=$(or $(SEED),1)
 
 campaign: deps
 	selftests/campaign --kernel $(or $(KERNEL),6.1) -n $(N) $(if $(SEED),--seed $(SEED)) \
@@ -109,8 +118,11 @@ endef
 lint:
 	scripts/lint
 
+check-kernels: deps
+	selftests/kernels/run
+
 clean:
 	rm -rf $(BUILD)
 
-.PHONY: help deps modules helper rdma-core lab-kernels demo check bench campaign install \
-	uninstall lint clean
+.PHONY: help deps modules helper rdma-core lab-kernels demo check check-long bench campaign simulate install \
+	uninstall lint check-kernels clean

@@ -1,27 +1,28 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
  * rdma_shift: keeps RDMA traffic alive when a NIC, a cable or a switch port
- * dies.  Ordered init and its reverse: the lifetimes are read off here.
+ * dies.  Ordered init and its reverse, which show which part needs which.
  */
-#define pr_fmt(fmt) KBUILD_MODNAME ": " fmt
-
 #include <linux/module.h>
 #include <linux/random.h>
 #include <linux/utsname.h>
-#include "switch.h"
-
-char shift_node[SHIFT_NODE_MAX];
-u8 shift_boot_id[16];
-struct workqueue_struct *shift_wq;
-
-unsigned int shift_deadline_scale = 1;
-module_param_named(deadline_scale, shift_deadline_scale, uint, 0644);
-MODULE_PARM_DESC(deadline_scale, "multiplies every deadline (for slow machines)");
+#include "core/event.h"
+#include "core/node.h"
+#include "core/object.h"
+#include "core/qp.h"
+#include "ctl/ctl.h"
+#include "failover/failover.h"
+#include "link/link.h"
+#include "provider/provider.h"
+#include "verbs/verbs.h"
 
 static int __init shift_init(void)
 {
 	int err;
 
+	shift_event_register(&shift_ctl_events);
+	shift_provider_register(&shift_provider_rxe);
+	shift_provider_register(&shift_provider_mlx5);
 	get_random_bytes(shift_boot_id, sizeof(shift_boot_id));
 	strscpy(shift_node, init_utsname()->nodename, sizeof(shift_node));
 
@@ -31,12 +32,9 @@ static int __init shift_init(void)
 	err = shift_object_init();
 	if (err)
 		goto err_wq;
-	err = shift_qp_init();
+	err = shift_link_init(&shift_pairing_link_ops);
 	if (err)
 		goto err_object;
-	err = shift_link_init();
-	if (err)
-		goto err_qp;
 	err = shift_chardev_init();
 	if (err)
 		goto err_link;
@@ -54,8 +52,6 @@ err_chardev:
 	shift_chardev_uninit();
 err_link:
 	shift_link_uninit();
-err_qp:
-	shift_qp_uninit();
 err_object:
 	shift_object_uninit();
 err_wq:
@@ -64,9 +60,9 @@ err_wq:
 }
 
 /*
- * Every tracked object holds a reference to the module, so none is left here;
- * wrappers may still be running on untracked ones until device_uninit has
- * taken them out of the devices' ops and waited.
+ * Every tracked object holds a reference to the module, so none is left here.
+ * Wrappers may still be running on untracked objects until shift_device_uninit() has
+ * taken the wrappers out of the devices' ops and waited.
  */
 static void __exit shift_exit(void)
 {
@@ -74,18 +70,17 @@ static void __exit shift_exit(void)
 	shift_device_uninit();
 	shift_chardev_uninit();
 	shift_link_uninit();
-	shift_inbox_uninit();
+	shift_pairing_uninit();
 	destroy_workqueue(shift_wq);
 	shift_qp_uninit();
 	shift_object_uninit();
-	/* QPs are freed by the second, which the first one begins */
+	/* for QPs that call_rcu() is about to free */
 	rcu_barrier();
-	srcu_barrier(&shift_srcu);
 }
 
 module_init(shift_init);
 module_exit(shift_exit);
 MODULE_LICENSE("GPL");
 MODULE_DESCRIPTION("Transparent failover of RDMA queue pairs between NICs");
-/* our client must be added after, and removed before, that of uverbs */
+/* Our ib_client must be added after that of uverbs, and removed before it. */
 MODULE_SOFTDEP("pre: ib_uverbs");

@@ -66,6 +66,7 @@ byte cached[2] = 255;
 #define FITS(n)   false
 #define AWAITED(n) false
 #define HEARS_RESTART(n) true
+#define OWN(n) (p[n] == 0 && !err[n])
 #define show_own(n) skip
 #define begin_switch(n) skip
 #define look_once(n) skip

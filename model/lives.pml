@@ -1,11 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0
  *
  * QPs and the record of work as the code has them.  Path 0 is the application's own QP;
- * path 1 the backup; path 2 the way home, through the NIC of path 0.  QPs of paths 1 and 2
- * are the kernel's: each is connected once.  The application's own was fenced when it left;
- * from path 2 a switch to target 3 (BACK) gives it back, if its provider can begin its rings
- * anew.
- * The record of operations is kmod/ledger.c itself (record.h).
+ * path 1 the backup; path 2 the way home, through the NIC of path 0.  Paths 1 and 2 have proxy
+ * QPs: each is connected once.  The application's own QP was fenced when it left; a failover from
+ * path 2 to target 3 (BACK) is its handback, if its provider can rebase its rings.
+ * The record of operations is kmod/pure/ledger.c itself (record.h).
  */
 
 #define UP(i)     up[(i) & 1]
@@ -19,10 +18,10 @@ byte dest[2*NP];        /* the peer's */
 bool armed[2*NP];       /* connected, and not fenced since */
 byte spare[2*NP];       /* QPN of one that was never connected; 0: there is none */
 byte made[2];           /* QPNs given out */
-byte here[2];           /* QPN of ours in the switch that was joined last */
+byte here[2];           /* our QPN in the failover that was joined last */
 byte act[2];            /* path of the QP in use */
 bool away[2];           /* the application's own QP was fenced */
-byte asked[2];          /* asks of this switch */
+byte asked[2];          /* REQs of this failover */
 bool lost[2];           /* the peer's QP is gone */
 #if BACKS > 0
 byte backs = BACKS;
@@ -30,7 +29,7 @@ byte backs = BACKS;
 bool back[2];           /* the next ask is for the application's own QP */
 bool stale[2];          /* that one's rings were not begun anew since it was fenced */
 bool wants[2];          /* the provider may begin them */
-bool owned[2];          /* and has: it is connected, and the switch not over */
+bool owned[2];          /* its own QP is connected, and the failover not over */
 
 /* lives by their epoch, 0 is the application's first one; counts in packets */
 byte hearde[2], heardn[2];		/* last one that executed anything; how much */
@@ -41,7 +40,7 @@ bool sentany[2];			/* their end is not known */
 /* record of the direction whose requester is node d */
 byte tail[2], post[2], head[2];
 byte est[2*OPS], edone[2*OPS];	/* state of an operation; packets known to be executed */
-byte from[2*OPS];		/* 1 + its first packet in this life; 0: it is not in it */
+byte from[2*OPS];		/* 1 + its first packet in this arming; 0: it is not in it */
 /* truth at the responder: packets of an operation, and that it was executed */
 byte texec[2*OPS];
 bool tdone[2*OPS];
@@ -113,13 +112,14 @@ bool unk[2];
 #define DRAINED(n) (tail[n] == head[n])
 #define DONE(n)   (tail[n] == NOPS(n))
 
-/* as choose_path(): away from where it is; the next ask of a switch tries the other one */
+/* as shift_path_choose(): away from its path; the next REQ of a failover asks for the other one */
 #define HOMEUP(n) ((p[n] != 0 || away[n] || owned[n]) && UP(2))
 #define AWAY(i)   ((i) == 1 -> 2 : 1)
 #define NEXT(n)   (q[n] == BACK && st[n] != RUN -> 2 : (asked[n] > 0 -> AWAY(q[n]) : AWAY(p[n])))
 #define CHOICE(n) (HOMEUP(n) && UP(1) -> NEXT(n) : (HOMEUP(n) -> 2 : (UP(1) -> 1 : 0)))
 #define USABLE(n) (asks > 0 && asked[n] < 3 && !lost[n] && CHOICE(n) != 0)
 #define HEARS_RESTART(n) (p[n] == 0)
+#define OWN(n)    (p[n] == 0 && !away[n] && !err[n])
 #define CAN_MOVE(n) (UP((p[n] == 1 -> 2 : 1)) && USABLE(n))
 /* as shift_own_able(): home, with a way out on either side */
 #define FITS(n)   (p[n] == 2 && UP(1) && UP(2) && HEALTHY(n))
@@ -159,7 +159,7 @@ inline choose(n) {
 	if
 	:: back[n] -> q[n] = BACK; back[n] = 0
 	:: !back[n] && q[n] == BACK && held[n] ->
-		/* it did not come about: a switch as for a fault, which nobody settles for */
+		/* the handback has failed: as after a fault, no end settles */
 		asked[n] = 0; moving[n] = 0;
 		q[n] = CHOICE(n);
 		prepare(n, q[n])
@@ -170,7 +170,7 @@ inline choose(n) {
 	asked[n]++
 }
 
-/* a QP is stopped: a life in which nothing was executed does not hide the one before */
+/* a QP is stopped: an arming in which nothing was executed does not hide the one before */
 inline stop(n, i) {
 #ifdef GHOST
 	if
@@ -302,7 +302,7 @@ inline ready(n) {
 			assert(v % 16 >= sentn[n]);   /* (1) less than what was completed */
 			x = v % 16 - sentn[n]
 		:: v / 16 != sente[n] ->
-			assert(v / 16 < sente[n]);    /* (1) a later life than that of its work */
+			assert(v / 16 < sente[n]);    /* (1) a later arming than that of its work */
 			x = 0
 #endif
 		fi
@@ -311,9 +311,9 @@ inline ready(n) {
 	c_code { PKernel->x = record_progress(PKernel->n, PKernel->x == 255 ? -1 : PKernel->x); };
 	assert(x != RECORD_TWICE);        /* (1) the peer executed what was never posted */
 	if
-	:: x == RECORD_ANSWER_LOST -> fail(n); next = FAIL
+	:: x == RECORD_ANSWER_LOST -> follow = EV_FAIL
 #ifndef M_UNSTOPPED
-	:: x != RECORD_ANSWER_LOST && !away[n] -> fail(n); next = FAIL
+	:: x != RECORD_ANSWER_LOST && !away[n] -> follow = EV_FAIL
 #endif
 	:: else ->
 		sentany[n] = 0;

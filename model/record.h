@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * The verifier's way to kmod/ledger.c, which it is linked with: the record of a
+ * The verifier's way to kmod/pure/ledger.c, which it is linked with: the record of a
  * direction's operations, kept in the state vector (lives.pml).  And the truth: what
  * the responder did, packet for packet.  RECORD_* are lives.pml's.
  */
 #ifndef MODEL_RECORD_H
 #define MODEL_RECORD_H
 
-#include "ledger.h"
-#include "psn.h"
+#include "pure/ledger.h"
+#include "pure/psn.h"
 
 enum {
 	WRITE	= SHIFT_WR_RDMA_WRITE,
@@ -114,7 +114,7 @@ static void record_post(int d, int path)
 	}
 }
 
-/* The operation, and its packet, that packet @n of a life is; RECORD_OPS: there is none. */
+/* The operation, and its packet, that packet @n of an arming is; RECORD_OPS: there is none. */
 static int record_at(int d, int n, int *packet)
 {
 	int k, rest;
@@ -146,7 +146,7 @@ static int record_next(int d, int path)
 	return record_op(d, now.rexp[RECORD_QP(1 - d, path)]);
 }
 
-/* Is packet @n the first one of an operation that the life sent? */
+/* Is packet @n the first one of an operation that was sent in the arming? */
 static bool record_begins(int d, int n)
 {
 	return !n || record_op(d, n) != record_op(d, n - 1);
@@ -262,7 +262,7 @@ static int record_acked(int d, int path)
 	return record_complete(d, path);
 }
 
-/* The responder executed @packets in the life that the operations went to. */
+/* The responder executed @packets in the arming that the operations went to. */
 static int record_progress(int d, int packets)
 {
 	struct shift_ledger *l = record_load(d);

@@ -1,23 +1,29 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * What the model takes from the code: linked with kmod/fsm.c.
+ * What the model takes from the code: linked with kmod/pure/fsm.c.
  *
  *	rules names	names.h: numbers of states, events, actions, guards
  *	rules list	every transition that the table can take, one per line:
  *			state event action next
  */
 #include <stdlib.h>
-#include "fsm.h"
+#include "pure/fsm.h"
 
-#define NUM_GUARDS	7
+#define NUM_GUARDS	8
 
 static const struct {
 	const char *name;
 	unsigned int bit;
 } guards[NUM_GUARDS] = {
 #define G(g)	{ #g, SHIFT_G_##g }
-	G(HEALTHY), G(USABLE), G(JOINS), G(CURRENT), G(PAPER), G(IDLE), G(NACK_GONE),
+	G(HEALTHY), G(USABLE), G(JOINS), G(CURRENT), G(AT_LEAST_ONCE), G(IDLE),
+	G(NACK_GONE), G(OWN),
 };
+
+static bool is_set(void *arg, u32 guard)
+{
+	return *(const unsigned int *)arg & guard;
+}
 
 static int names(void)
 {
@@ -59,7 +65,7 @@ static void list_one(unsigned int state, unsigned int event)
 
 	memset(seen, 0, sizeof(seen));
 	for (g = 0; g < 1u << NUM_GUARDS; g++) {
-		r = shift_fsm_find(state, event, g);
+		r = shift_fsm_find(state, event, is_set, &g);
 		if (!r || seen[r->action][r->next])
 			continue;
 		seen[r->action][r->next] = true;

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0
  *
- * The switch protocol: two kernels, A (0) and B (1), move a pair of QPs from one
+ * The failover protocol: two kernels, A (0) and B (1), move a pair of QPs from one
  * path to another.  A model for SPIN; README.md says what is in it and how to run it.
  *
- * Which rule answers an event is not written here: kmod/fsm.c itself is asked.
+ * Which rule answers an event is not written here: kmod/pure/fsm.c itself is asked.
  * Here are the events, the guards, and what the actions do.  The names of states,
  * events, actions and guards are those of the code (names.h is made from it).
  *
@@ -13,14 +13,14 @@
  * errors; (5) when nothing more can happen, each kernel is in a state that may last,
  * and all is complete or an error was shown; (6) BRIEF, ONE_FAULT: no error; (7) two
  * kernels in RUN with one epoch are on one path; (8) an application's own error is
- * shown as such; (9) every event has a rule; (10) no WQE of an earlier life of the
- * ring is rung into a QP that was given back.
+ * shown as such; (9) every event has a rule; (10) no WQE that was posted before a
+ * handback is rung into the QP that was handed back.
  */
 
 #include "names.h"
 #include "bounds.h"
 
-#define BACK 3          /* the target of a switch that gives the application its own QP back */
+#define BACK 3          /* the target of a handback: the application's own QP */
 
 c_decl {
 \#include "table.h"
@@ -43,7 +43,7 @@ bool err[2];            /* the active QP raised a path error that was kept back 
 bool fenced[2];         /* own QPs were fenced since the last RUN */
 bool failed[2];         /* errors were shown to the application */
 bool held[2];           /* a move settles: nothing new is posted */
-bool moving[2];         /* the switch is wanted, both paths work */
+bool moving[2];         /* the failover is a move: both paths work */
 bool sleeping[2];       /* it waits for what is under way */
 
 #if MOVES > 0
@@ -69,7 +69,7 @@ byte resends = RESENDS;
 #endif
 #ifdef RESTARTS
 byte restarts = RESTARTS;
-bool deaf[2];           /* a new life of the node: its cookies are not the old ones */
+bool deaf[2];           /* the node has restarted: its cookies are not the old ones */
 bool news[2];           /* the session says that the peer has a new boot id */
 #endif
 #ifdef PROVIDER
@@ -162,7 +162,7 @@ inline settle(n, to) {
 	look_once(n)
 }
 
-/* ... but for what that would be an error of, and for anything at all if the QP is to be given back. */
+/* ... but for operations that would fail by it; and in a handback all have to finish. */
 #if defined(M_NO_SETTLE) || defined(M_MOVE_ONCE)
 #define UNSETTLED(n,to) false
 #elif defined(M_BACK_UNSETTLED)
@@ -171,7 +171,7 @@ inline settle(n, to) {
 #define UNSETTLED(n,to) ((to) == BACK -> !DRAINED(n) : !err[n] && once)
 #endif
 
-/* a switch is called off */
+/* a failover is called off */
 inline release(n) {
 	forget_asks(n);
 	moving[n] = 0;
@@ -184,7 +184,7 @@ inline release(n) {
 
 #define IS_MESSAGE(ev) ((ev) == EV_RX_REQ || (ev) == EV_RX_ACK || (ev) == EV_RX_NACK || \
 	(ev) == EV_RX_PROGRESS || (ev) == EV_RX_UNKNOWN || (ev) == EV_RX_READY || \
-	(ev) == EV_RX_APP_ERR || (ev) == EV_RX_GONE)
+	(ev) == EV_RX_GONE)
 
 #ifdef W_EPOCH
 #define JOINS_EPOCH(n,e)  ((e) > ep[n])
@@ -210,6 +210,7 @@ inline release(n) {
 	(IS_MESSAGE(ev) && JOINS(n,ev,e,t) -> G_JOINS : 0) | \
 	(IS_MESSAGE(ev) && CURRENT(n,e) -> G_CURRENT : 0) | \
 	(IDLE(n) -> G_IDLE : 0) | \
+	(OWN(n) -> G_OWN : 0) | \
 	((ev) == EV_RX_NACK && (v) == 1 -> G_NACK_GONE : 0))
 
 /* ---- actions ----------------------------------------------------------------------------- */
@@ -235,7 +236,7 @@ inline ask(n) {
 	:: else
 	fi;
 	if
-	:: moving[n] && UNSETTLED(n,q[n]) && HEALTHY(n) -> follow = EV_DEADLINE   /* nobody was asked */
+	:: moving[n] && UNSETTLED(n,q[n]) && HEALTHY(n) -> follow = EV_DEADLINE   /* the peer was not asked */
 	:: else -> send(n, EV_RX_REQ, hi[n], q[n], moving[n])
 	fi
 }
@@ -255,7 +256,7 @@ inline join(n) {
 	if
 	:: ev == EV_RX_REQ ->
 		if
-		:: v && SETTLES(n) && !held[n] -> settle(n, TARGET(t))   /* with the consent the peer is fenced */
+		:: v && SETTLES(n) && !held[n] -> settle(n, TARGET(t))   /* the peer fences at the ACK */
 		:: else
 		fi;
 		send(n, EV_RX_ACK, e, t, 0)
@@ -319,11 +320,7 @@ inline fail(n) {
 inline act_on(n) {
 	if
 	:: action == ACT_NONE
-	:: action == ACT_UNPROTECT ->
-		if
-		:: p[n] != 0 -> fail(n); next = FAIL   /* it has left its default NIC: nothing to go back to */
-		:: else -> gate[n] = 0; release(n); send(n, EV_RX_GONE, hi[n], 0, 0)
-		fi
+	:: action == ACT_UNPROTECT -> gate[n] = 0; release(n); send(n, EV_RX_GONE, hi[n], 0, 0)
 	:: action == ACT_ASK -> ask(n)
 	:: action == ACT_NACK ->
 		send(n, EV_RX_NACK, e, hi[n], ((st[n] == FAIL || st[n] == APP || st[n] == OFF) -> 1 : 0))
@@ -373,17 +370,17 @@ end:	do
 		if
 		/* triggers */
 		:: st[n] == RUN && USABLE(n) && (err[n] || !UP(p[n])) ->
-			ev = EV_FAULT
+			ev = EV_TRIGGER
 		:: st[n] == RUN && USABLE(n) && spurious > 0 && !err[n] && UP(p[n]) ->
-			spurious--; ev = EV_FAULT
+			spurious--; ev = EV_TRIGGER
 #if MOVES > 0
 		:: moves > 0 && st[n] == RUN && HEALTHY(n) && CAN_MOVE(n) ->
-			moves--; moving[n] = 1; ev = EV_FAULT
+			moves--; moving[n] = 1; ev = EV_TRIGGER
 #endif
 #if BACKS > 0
 		/* one end asks */
 		:: n == 0 && backs > 0 && st[n] == RUN && FITS(n) && USABLE(n) ->
-			backs--; moving[n] = 1; back[n] = 1; ev = EV_FAULT
+			backs--; moving[n] = 1; back[n] = 1; ev = EV_TRIGGER
 #endif
 		/* local steps */
 #if BACKS > 0
@@ -422,11 +419,11 @@ end:	do
 			fi
 #endif
 #if defined(ERRORS) && defined(LIVES)
-		/* an error that came while a switch was under way is left to the switch */
+		/* an error that came during a failover is left to the failover */
 		:: perr[n] ->
 			perr[n] = 0;
 			if
-			:: st[n] == RUN && p[n] != 0 -> fail(n); st[n] = FAIL
+			:: st[n] == RUN && p[n] != 0 -> ev = EV_FAIL
 			:: else
 			fi
 #endif
@@ -437,7 +434,7 @@ end:	do
 #ifdef M_UNPAIR_KEPT
 			:: st[n] == RUN && err[n] -> gate[n] = 0; st[n] = OFF
 #endif
-			:: HEARS_RESTART(n) -> ev = EV_UNPAIRED
+			:: HEARS_RESTART(n) -> ev = EV_RX_GONE
 			:: else               /* its operations will find out */
 			fi
 #endif
@@ -460,7 +457,7 @@ end:	do
 		fi;
 #if defined(RESTARTS) && !defined(M_NO_COOKIE)
 		if
-		:: deaf[n] -> ev = NO_EVENT    /* not for a QP of this life */
+		:: deaf[n] -> ev = NO_EVENT    /* not for a QP since the restart */
 		:: else
 		fi;
 #endif

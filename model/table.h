@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * The verifier's way to kmod/fsm.c, which it is linked with: it finds a rule,
+ * The verifier's way to kmod/pure/fsm.c, which it is linked with: it finds a rule,
  * and remembers which transitions were taken.  At its end it appends those to
  * the file that MODEL_TAKEN names.
  */
@@ -9,12 +9,17 @@
 
 #include <stdio.h>
 #include <stdlib.h>
-#include "fsm.h"
+#include "pure/fsm.h"
 
-#define TABLE_GUARDS	128
+#define TABLE_GUARDS	256
 
 static const struct shift_rule *table[__SHIFT_ST_MAX][__SHIFT_EV_MAX][TABLE_GUARDS];
 static bool taken[__SHIFT_ST_MAX][__SHIFT_EV_MAX][TABLE_GUARDS];
+
+static bool is_set(void *arg, u32 guard)
+{
+	return *(const unsigned int *)arg & guard;
+}
 
 static void __attribute__((constructor)) table_fill(void)
 {
@@ -23,7 +28,7 @@ static void __attribute__((constructor)) table_fill(void)
 	for (s = 0; s < __SHIFT_ST_MAX; s++)
 		for (e = 0; e < __SHIFT_EV_MAX; e++)
 			for (g = 0; g < TABLE_GUARDS; g++)
-				table[s][e][g] = shift_fsm_find(s, e, g);
+				table[s][e][g] = shift_fsm_find(s, e, is_set, &g);
 }
 
 static void __attribute__((destructor)) table_write(void)

@@ -3,7 +3,7 @@
 #ifndef GOLDEN_MLX5_H
 #define GOLDEN_MLX5_H
 
-#include "wq_mlx5.h"
+#include "provider/mlx5/wqe.h"
 
 #define QPN		0x012345
 #define MAX_BLOCKS	1024

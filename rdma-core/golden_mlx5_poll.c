@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "golden_mlx5_lib.h"
-#include "cqe_mlx5.h"
+#include "provider/mlx5/cqe.h"
 
 #define ENTRIES		8
 #define MAX_DATA	64

@@ -2,8 +2,8 @@
 /*
  * What differs between the kernels that the module is built for.
  *
- * The source is written for the newest one.  SHIFT_HAVE_* come from the compile
- * probes (probes.mk): never from a version, which backports make a lie.  Each
+ * The source is written for the newest one.  SHIFT_HAVE_* come from compile
+ * probes (probes.mk), never from a version, as distributions backport changes.  Each
  * probe is named after what it looks for, and is described here.
  */
 #ifndef SHIFT_COMPAT_H
@@ -16,6 +16,7 @@
 #include <linux/file.h>
 #include <linux/mm.h>
 #include <linux/rcupdate.h>
+#include <rdma/ib_verbs.h>
 
 /*
  * SHIFT_HAVE_CREATE_CQ_UDATA, SHIFT_HAVE_CREATE_CQ_ATTRS (one of them): type of
@@ -28,9 +29,19 @@
 #endif
 
 /*
- * SHIFT_HAVE_CREATE_USER_CQ: ib_device_ops.create_user_cq, which takes the CQs
- * of user space where a driver has it.  No replacement: wrap it if it is there.
+ * SHIFT_HAVE_CREATE_USER_CQ: ib_device_ops.create_user_cq, which uverbs calls instead of
+ * create_cq where a driver has it.  Both take the same arguments.
  */
+static inline int shift_driver_create_cq(const struct ib_device_ops *ops, struct ib_cq *cq,
+					 const struct ib_cq_init_attr *attr,
+					 SHIFT_CREATE_CQ_UDATA *udata)
+{
+#ifdef SHIFT_HAVE_CREATE_USER_CQ
+	if (udata && ops->create_user_cq)
+		return ops->create_user_cq(cq, attr, udata);
+#endif
+	return ops->create_cq(cq, attr, udata);
+}
 
 /*
  * SHIFT_HAVE_RESIZE_CQ, SHIFT_HAVE_RESIZE_USER_CQ (one of them): the name of
@@ -46,16 +57,18 @@
 /*
  * SHIFT_HAVE_REG_USER_MR_PLAIN, SHIFT_HAVE_REG_USER_MR_DMAH (one of them):
  * whether ib_device_ops.reg_user_mr and .reg_user_mr_dmabuf take a DMA handle.
- * SHIFT_DMAH_PARAM and SHIFT_DMAH_ARG bring their own comma; SHIFT_DMAH_USED is
- * true if the application gave one.
+ * SHIFT_DMAH_PARAM, SHIFT_DMAH_ARG and SHIFT_DMAH_NONE (the argument for no handle)
+ * bring their own comma; SHIFT_DMAH_USED is true if the application gave one.
  */
 #ifdef SHIFT_HAVE_REG_USER_MR_DMAH
 #define SHIFT_DMAH_PARAM	, struct ib_dmah *dmah
 #define SHIFT_DMAH_ARG		, dmah
+#define SHIFT_DMAH_NONE		, NULL
 #define SHIFT_DMAH_USED		(dmah)
 #else
 #define SHIFT_DMAH_PARAM
 #define SHIFT_DMAH_ARG
+#define SHIFT_DMAH_NONE
 #define SHIFT_DMAH_USED		false
 #endif
 
@@ -71,6 +84,13 @@
 #endif
 #if defined(SHIFT_HAVE_REG_USER_MR_DMABUF_DMAH) != defined(SHIFT_HAVE_REG_USER_MR_DMAH)
 #error "only one of reg_user_mr and reg_user_mr_dmabuf takes a DMA handle"
+#endif
+
+/*
+ * SHIFT_HAVE_IB_UMEM_GET_VA: the name of what pins user memory by its address.
+ */
+#ifndef SHIFT_HAVE_IB_UMEM_GET_VA
+#define ib_umem_get_va	ib_umem_get
 #endif
 
 /*

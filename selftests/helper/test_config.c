@@ -3,8 +3,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "config.h"
 #include "ktap.h"
+#include "lib/names.h"
+#include "shiftd/config.h"
 
 static char err[512];
 
@@ -24,7 +25,7 @@ static void full(void)
 	struct shift_config *c = parse(
 		"# comment\n; comment\n\n"
 		"[node]\nname = node-a.rack_1\n"
-		"[pair]\ndefault=rxe0\nbackup = rxe1, rxe2\npolicy = paper\n"
+		"[pair]\ndefault=rxe0\nbackup = rxe1, rxe2\npolicy = at-least-once\n"
 		" [ pair ] \r\n default = rxe1 \r\n backup=rxe0\r\n"
 		"[etcd]\nendpoints=http://h1:1, https://[2001:db8::1]:2/\n"
 		"prefix=/a/b/\nlease_ttl=20\nhold=0\nwithdraw=yes\n"
@@ -46,8 +47,8 @@ static void full(void)
 	CHECK(c->pairs[0].n_backups == 2);
 	CHECK(!strcmp(c->pairs[0].backups[1], "rxe2"));
 	CHECK(!strcmp(c->pairs[1].backups[0], "rxe0"));
-	CHECK(c->pairs[0].policy == SHIFT_POLICY_PAPER);
-	CHECK(c->pairs[1].policy == SHIFT_POLICY_STRICT);
+	CHECK(c->pairs[0].policy == SHIFT_POLICY_AT_LEAST_ONCE);
+	CHECK(c->pairs[1].policy == SHIFT_POLICY_EXACTLY_ONCE);
 	CHECK(c->n_endpoints == 2);
 	CHECK(!strcmp(c->endpoints[1], "https://[2001:db8::1]:2"));
 	CHECK(!strcmp(c->prefix, "/a/b"));
@@ -75,33 +76,57 @@ static void defaults(void)
 	shift_config_free(c);
 }
 
+/* The words of files that are older than the present ones. */
+static void policies(void)
+{
+	static const struct { const char *word; int policy; } known[] = {
+		{ "exactly-once", SHIFT_POLICY_EXACTLY_ONCE },
+		{ "at-least-once", SHIFT_POLICY_AT_LEAST_ONCE },
+		{ "strict", SHIFT_POLICY_EXACTLY_ONCE },
+		{ "paper", SHIFT_POLICY_AT_LEAST_ONCE },
+	};
+	struct shift_config *c;
+	char text[128];
+	size_t i;
+
+	for (i = 0; i < sizeof(known) / sizeof(known[0]); i++) {
+		snprintf(text, sizeof(text),
+			 "[node]\nname=a\n[pair]\ndefault=b\nbackup=c\npolicy=%s\n",
+			 known[i].word);
+		c = parse(text);
+		CHECK(c && c->pairs[0].policy == known[i].policy);
+		shift_config_free(c);
+	}
+}
+
 static void refused(void)
 {
 	static const struct { const char *text, *says; } bad[] = {
-		{ "name=a\n", "conf:1: 'name' stands before" },
+		{ "name=a\n", "conf:1: 'name' comes before" },
 		{ "[node]\nnme=a\n", "conf:2: unknown key 'nme'" },
-		{ "[node]\nname=a/b\n", "conf:2: 'a/b' is no node name" },
-		{ "[node]\nname=\n", "no node name" },
+		{ "[node]\nname=a/b\n", "conf:2: 'a/b' is not a node name" },
+		{ "[node]\nname=\n", "not a node name" },
 		{ "[node]\n[node]\n", "conf:2: section [node] is given twice" },
 		{ "[nodes]\n", "unknown section [nodes]" },
-		{ "[node\n", "a section is written" },
+		{ "[node\n", "expected a section as" },
 		{ "[node]\nfoo\n", "expected 'key = value'" },
 		{ "[pair]\nbackup=b\n", "conf:1: this [pair] has no 'default'" },
 		{ "[pair]\ndefault=a\n", "no 'backup'" },
 		{ "[pair]\ndefault=a\nbackup=a\n", "cannot be its own backup" },
 		{ "[pair]\ndefault=a\nbackup=b,b\n", "given twice" },
-		{ "[pair]\ndefault=a\nbackup=b,,c\n", "no name of an RDMA" },
-		{ "[pair]\ndefault=../a\nbackup=b\n", "no name of an RDMA" },
+		{ "[pair]\ndefault=a\nbackup=b,,c\n", "not the name of an RDMA" },
+		{ "[pair]\ndefault=../a\nbackup=b\n", "not the name of an RDMA" },
 		{ "[pair]\ndefault=a\ndefault=b\n", "conf:3: 'default' is given twice" },
-		{ "[pair]\ndefault=a\nbackup=1,2,3,4,5,6,7,8,9\n", "more than 8" },
+		{ "[pair]\npolicy=lax\n", "exactly-once or at-least-once, not 'lax'" },
+		{ "[pair]\ndefault=a\nbackup=1,2,3,4,5\n", "at most 4" },
 		{ "[pair]\ndefault=a\nbackup=b\n[pair]\ndefault=a\nbackup=c\n",
 		  "conf:4: a is the default of another" },
 		{ "[etcd]\n", "no 'endpoints'" },
-		{ "[etcd]\nendpoints=h:1\n", "no endpoint" },
-		{ "[etcd]\nendpoints=http://\n", "no endpoint" },
-		{ "[etcd]\nendpoints=http://u:p@h:1\n", "no endpoint" },
-		{ "[etcd]\nendpoints=http://h:1/v3\n", "no endpoint" },
-		{ "[etcd]\nendpoints=http://h:1,\n", "no endpoint" },
+		{ "[etcd]\nendpoints=h:1\n", "not an endpoint" },
+		{ "[etcd]\nendpoints=http://\n", "not an endpoint" },
+		{ "[etcd]\nendpoints=http://u:p@h:1\n", "not an endpoint" },
+		{ "[etcd]\nendpoints=http://h:1/v3\n", "not an endpoint" },
+		{ "[etcd]\nendpoints=http://h:1,\n", "not an endpoint" },
 		{ "[etcd]\nlease_ttl=4\n", "from 5 to 3600" },
 		{ "[etcd]\nlease_ttl=10s\n", "must be a number" },
 		{ "[etcd]\nhold=-1\n", "must be a number" },
@@ -109,15 +134,15 @@ static void refused(void)
 		{ "[etcd]\nwithdraw=true\n", "yes or no" },
 		{ "[etcd]\nprefix=shift\n", "must start with '/'" },
 		{ "[etcd]\nprefix=/\n", "must start with '/'" },
-		{ "[etcd]\nprefix=/a b\n", "has the character" },
+		{ "[etcd]\nprefix=/a b\n", "must not contain" },
 		{ "[etcd]\nca_file=ca.pem\n", "absolute path" },
-		{ "[etcd]\nendpoints=http://h:1\ncert_file=/c\n", "belong together" },
-		{ "[etcd]\nendpoints=http://h:1\nuser=u\n", "belong together" },
+		{ "[etcd]\nendpoints=http://h:1\ncert_file=/c\n", "must be given together" },
+		{ "[etcd]\nendpoints=http://h:1\nuser=u\n", "must be given together" },
 		{ "[peer]\n", "needs a node name" },
 		{ "[peer a b]\n", "needs a node name" },
 		{ "[peer b]\n", "[peer b] has no 'nic'" },
 		{ "[node]\nname=b\n[peer b]\nnic=192.0.2.1 backup=192.0.2.2\n",
-		  "is this node itself" },
+		  "has the name of this node" },
 		{ "[peer b]\nnic=192.0.2.1\n", "expected nic=GID backup=" },
 		{ "[peer b]\nnic=192.0.2.1 backup=192.0.2.1\n", "own backup" },
 		{ "[peer b]\nnic=fe80::1 backup=192.0.2.1\n", "is link-local" },
@@ -195,6 +220,7 @@ static void mangled(void)
 static const struct ktap_test tests[] = {
 	{ "every key is taken", full },
 	{ "defaults", defaults },
+	{ "policies, by their old words too", policies },
 	{ "errors are refused with line and reason", refused },
 	{ "a binary file is refused", not_text },
 	{ "a reload tells whether etcd changed", same_etcd },

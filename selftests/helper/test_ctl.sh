@@ -50,17 +50,21 @@ usage() {
 		ctl 2 "unknown command" pair foo &&
 		ctl 2 "too few" pair add rxe0 &&
 		ctl 2 "too many" pair del rxe0 rxe1 &&
-		ctl 2 "no name of an RDMA device" pair add rxe0 a/b &&
-		ctl 2 "no name of an RDMA device" pair add rxe0 rxe1,,rxe2 &&
-		ctl 2 "more than 8" pair add a 1,2,3,4,5,6,7,8,9 &&
-		ctl 2 "expected --policy" pair add rxe0 rxe1 paper &&
-		ctl 2 "strict or paper" pair add rxe0 rxe1 --policy &&
-		ctl 2 "strict or paper" pair set rxe0 --policy lax &&
-		ctl 2 "no node name" node set "a b" &&
-		ctl 2 "no node name" peer del "$(printf 'a%.0s' {1..64})" &&
+		ctl 2 "not the name of an RDMA device" pair add rxe0 a/b &&
+		ctl 2 "not the name of an RDMA device" pair add rxe0 rxe1,,rxe2 &&
+		ctl 2 "at most 4" pair add a 1 2 3 4 5 &&
+		ctl 2 "at most 4" pair add a 1,2,3,4,5 &&
+		ctl 2 "at most 4" pair add a 1,2 3,4 5 &&
+		ctl 2 "no backup is given" pair add a --policy strict &&
+		ctl 2 "unexpected argument" pair add a b --policy strict c &&
+		ctl 2 "expected --policy" pair add rxe0 rxe1 --polcy strict &&
+		ctl 2 "exactly-once or at-least-once" pair add rxe0 rxe1 --policy &&
+		ctl 2 "exactly-once or at-least-once" pair set rxe0 --policy lax &&
+		ctl 2 "not a node name" node set "a b" &&
+		ctl 2 "not a node name" peer del "$(printf 'a%.0s' {1..64})" &&
 		ctl 2 "expected dev, pid or qpn" qp show foo &&
-		ctl 2 "needs a value" qp show dev &&
-		ctl 2 "no number" qp show pid 1x &&
+		ctl 2 "no value is given" qp show dev &&
+		ctl 2 "not a number" qp show pid 1x &&
 		ctl 2 "unknown argument" monitor x
 }
 
@@ -77,8 +81,11 @@ peer_words() {
 
 no_module() {
 	local words
-	for words in "pair add rxe0 rxe1" "pair del rxe0" "pair show" \
+	for words in "pair add rxe0 rxe1" "pair add rxe0 rxe1 rxe2,rxe3 rxe4" \
+			"pair add rxe0 rxe1 rxe2 --policy at-least-once" \
+			"pair del rxe0" "pair show" \
 			"pair set rxe0 --policy paper" \
+			"pair set rxe0 --policy exactly-once" \
 			"peer show" "peer del b" "node set a" "node show" \
 			"node nics" "link" "qp" "stat" "monitor" "-j qp show" \
 			"peer set b nic 10.0.0.1 backup 10.0.0.2"; do

@@ -3,9 +3,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "directory.h"
 #include "ktap.h"
-#include "log.h"
+#include "shiftd/directory.h"
+#include "shiftd/log.h"
 
 #define BOOT1 "11111111-1111-1111-1111-111111111111"
 #define BOOT2 "22222222-2222-2222-2222-222222222222"

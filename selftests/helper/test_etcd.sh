@@ -171,7 +171,7 @@ garbage() {
 	ectl put "$p/::ffff:10.9.0.4" "$value" || return
 	wait_for 5 said a.err "10.9.0.4' ignored: it has a GID of this node" &&
 		wait_for 5 said b.err "10.9.0.4' ignored: another node has" &&
-		wait_for 5 said a.err "entry 'foo' ignored: its key is no GID" &&
+		wait_for 5 said a.err "entry 'foo' ignored: its key is not a GID" &&
 		alive && ! said a.out "peer set c" && ! said b.out "peer set c" ||
 		return
 	# One that is good among them is taken.

@@ -3,8 +3,8 @@
 #include <linux/shift.h>
 #include <string.h>
 
-#include "failback.h"
 #include "ktap.h"
+#include "shiftd/failback.h"
 
 #define HOLD 10000
 
@@ -17,7 +17,7 @@ static unsigned int state[4];	/* of queue pairs 1 to 4 */
 static unsigned int moves, canaries;
 static unsigned int probes;
 static uint64_t connects, acked, now, again;
-static bool up, deaf;
+static bool up, deaf, loops;	/* loops: queue pair 4 is connected to itself */
 
 static void moved(const char *dev, uint32_t qpn, bool canary, void *arg)
 {
@@ -44,15 +44,17 @@ static void look(uint64_t ms)
 		.dev = "rxe0", .remote = remote, .id = 7,
 		.up = up, .connects = connects, .acked = acked,
 	};
+	struct shift_gid own;
 	unsigned int i;
 
+	CHECK(!shift_gid_parse("10.0.0.1", &own));
 	now += ms;
 	shift_failback_begin(fb);
 	CHECK(!shift_failback_link(fb, &link));
 	for (i = 0; i < 4; i++)
 		if (state[i])
-			CHECK(!shift_failback_qp(fb, "rxe0", &remote, i + 1,
-						 state[i]));
+			CHECK(!shift_failback_qp(fb, "rxe0", loops && i == 3 ? &own : &remote,
+						 loops && i == 3, i + 1, state[i]));
 	again = shift_failback_end(fb, now, &policy, &ops, (void *)&policy);
 }
 
@@ -73,6 +75,7 @@ static void setup(void)
 	moves = canaries = probes = 0;
 	up = true;
 	deaf = false;
+	loops = false;
 	all(SHIFT_QP_DEFAULT);
 	look(0);
 }
@@ -330,6 +333,30 @@ static void test_unanswered(void)
 	shift_failback_free(fb);
 }
 
+/* A queue pair that is connected to itself has no link: its device's other ones tell. */
+static void test_loop(void)
+{
+	uint64_t took;
+
+	setup();
+	loops = true;
+	breaks();
+	up = false;
+	all(0);
+	state[3] = SHIFT_QP_FALLBACK;
+	look(100 * HOLD);
+	CHECK(!moves && again <= 1000);
+	up = true;
+	look(0);
+	took = until_move();
+	CHECK(took >= HOLD && took <= HOLD + 1000 && moves == 1 && !probes);
+	look(1000);
+	look(1000);
+	look(1000);
+	CHECK(moves == 1 && state[3] == SHIFT_QP_RETURNED);
+	shift_failback_free(fb);
+}
+
 static const struct ktap_test tests[] = {
 	{ "nothing to do: no looks", test_quiet },
 	{ "one queue pair first, then the rest", test_canary_first },
@@ -342,5 +369,6 @@ static const struct ktap_test tests[] = {
 	{ "one of the rest that does not stay", test_rest_stays },
 	{ "probes only while somebody is away, in proportion", test_probes },
 	{ "nothing goes back while a probe is not answered", test_unanswered },
+	{ "one that is connected to itself", test_loop },
 };
 KTAP_MAIN(tests)

@@ -6,9 +6,9 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "base64.h"
 #include "ktap.h"
-#include "peer.h"
+#include "lib/peer.h"
+#include "shiftd/etcd/base64.h"
 
 static void text(void)
 {
@@ -91,8 +91,10 @@ static void entry(const char *dev, int i, const char *gid, const char *type)
 
 static void device(void)
 {
+	struct shift_gid gids[SHIFT_DEV_GIDS];
 	struct shift_gid gid, want;
 	char cmd[256];
+	int i;
 
 	CHECK(mkdtemp(root));
 	entry("v4", 0, "fe80:0000:0000:0000:0000:0000:0000:0001", "IB/RoCE v1");
@@ -104,6 +106,16 @@ static void device(void)
 	CHECK(!shift_gid_parse("192.0.2.1", &want));
 	CHECK(!shift_gid_cmp(&gid, &want));
 
+	/* an application may use either address */
+	CHECK(shift_gids_of_device(root, "v4", gids) == 2);
+	CHECK(!shift_gid_cmp(&gids[0], &want));
+	CHECK(!shift_gid_parse("2001:db8::1", &want));
+	CHECK(!shift_gid_cmp(&gids[1], &want));
+	/* but not one of another interface, such as a VLAN */
+	put("v4", "gid_attrs/ndevs", 2, "eth0.7");
+	put("v4", "gid_attrs/ndevs", 4, "eth0");
+	CHECK(shift_gids_of_device(root, "v4", gids) == 1);
+
 	entry("v6", 0, "fe80:0000:0000:0000:0000:0000:0000:0001", "RoCE v2");
 	entry("v6", 1, "0000:0000:0000:0000:0000:0000:0000:0000", "RoCE v2");
 	entry("v6", 2, "2001:0db8:0000:0000:0000:0000:0000:0002", "RoCE v2");
@@ -111,6 +123,17 @@ static void device(void)
 	CHECK(!shift_gid_of_device(root, "v6", &gid));
 	CHECK(!shift_gid_parse("2001:db8::2", &want));
 	CHECK(!shift_gid_cmp(&gid, &want));
+
+	CHECK(shift_gids_of_device(root, "v6", gids) == 1);
+
+	/* free entries are skipped, but not all of a table */
+	entry("gap", 0, "0000:0000:0000:0000:0000:0000:0000:0000", "");
+	entry("gap", 1, "2001:0db8:0000:0000:0000:0000:0000:0002", "RoCE v2");
+	for (i = 2; i < 12; i++)
+		entry("gap", i, "0000:0000:0000:0000:0000:0000:0000:0000", "");
+	entry("gap", 12, "0000:0000:0000:0000:0000:ffff:c000:0201", "RoCE v2");
+	CHECK(shift_gids_of_device(root, "gap", gids) == 1);
+	CHECK(!shift_gid_cmp(&gids[0], &want));
 
 	entry("none", 0, "fe80:0000:0000:0000:0000:0000:0000:0001", "RoCE v2");
 	CHECK(shift_gid_of_device(root, "none", &gid) == -EADDRNOTAVAIL);

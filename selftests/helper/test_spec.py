@@ -10,7 +10,7 @@ import yaml
 
 TOP = Path(__file__).resolve().parents[2]
 HEADER = (TOP / "uapi/linux/shift.h").read_text(encoding="utf-8")
-NAMES = (TOP / "helper/names.c").read_text(encoding="utf-8")
+NAMES = (TOP / "helper/lib/names.c").read_text(encoding="utf-8")
 SPEC = yaml.safe_load((TOP / "Documentation/netlink/specs/shift.yaml")
                       .read_text(encoding="utf-8"))
 

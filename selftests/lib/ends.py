@@ -7,13 +7,14 @@ from testbed import CONTROL_RAIL, check
 class Ends:
     """One end on the server, one on the client: what each is told to do, and what it says."""
 
-    def __init__(self, bed, program):
+    def __init__(self, bed, program, **more):
         client, server = bed.nodes[:2]
         words = [program, bed.nics.default]
-        self.server = server.start(words, env=bed.nics.env)
+        env = {**bed.nics.env, **more}
+        self.server = server.start(words, env=env)
         self.server.wait_line("^listening$")
         self.client = client.start([*words, server.address(CONTROL_RAIL)],
-                                   env=bed.nics.env)
+                                   env=env)
         for end in (self.client, self.server):
             end.wait_line("^connected$")
 

@@ -31,6 +31,13 @@ DEATH = re.compile(r"\bOops|general protection|BUG: |Kernel panic", re.IGNORECAS
 BEFORE, BEHIND = 5, 50
 SAID = 12
 
+# Of a trace the functions tell most.
+TRACE_END = re.compile(r"end trace|</TASK>|</IRQ>.*</TASK>")
+TRACE_NOISE = re.compile(
+    r"Modules linked in|Code:|EFLAGS|\b(R(?!IP)[A-Z0-9]{2}|[CDFG][SR]\d?|PKRU): ?[0-9a-f]|"
+    r"Hardware name|<IRQ>|</?TASK>|cut here")
+TRACE_MAX = 40
+
 
 def last_words(text):
     """The lines around the first sign that a kernel died, or none."""
@@ -65,6 +72,20 @@ def bad_lines(text):
             if BAD.search(line) and not HARMLESS.search(line)]
 
 
+def first_trace(text):
+    """What follows the first bad line, to the end of its trace, without registers."""
+    lines = PROVOKED.sub("", text).splitlines()
+    bad = set(bad_lines(text))
+    first = next((i for i, line in enumerate(lines) if line in bad), len(lines))
+    found = []
+    for line in lines[first:first + 2 * TRACE_MAX]:
+        if TRACE_END.search(line):
+            break
+        if not TRACE_NOISE.search(line):
+            found.append(line)
+    return found[:TRACE_MAX]
+
+
 class Brackets:
     """A mark in every node's log now; later, what came after it."""
 
@@ -84,7 +105,7 @@ class Brackets:
     @staticmethod
     def mark(node, text):
         """Write a mark and wait until it is on the console."""
-        node.run(["tee", "/dev/kmsg"], stdin=f"selftest: {text}\n".encode())
+        node.write("/dev/kmsg", f"selftest: {text}\n")
         wait_for(f"{node.name}: its console",
                  lambda: f"selftest: {text}" in node.console)
 
@@ -100,7 +121,10 @@ class Brackets:
         except (Failure, LabError, OSError) as error:
             found.append(f"{node.name}: {error}")
         text = self.text(node)
-        lines = last_words(text) or bad_lines(text)
+        lines = last_words(text)
+        if not lines and bad_lines(text):
+            lines = first_trace(text)
+            lines += [line for line in bad_lines(text) if line not in lines]
         return found + [f"{node.name}: {line}" for line in lines]
 
     def broken(self):

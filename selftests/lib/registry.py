@@ -4,6 +4,9 @@
 # Every kernel, or only the one with the full matrix.
 MAIN = ("6.1", "6.12", "debug")
 FULL = ("6.1",)
+DEBUG = "debug"
+# Only if asked for: every test that the full matrix has.
+NEWER = ("7.2", "7.3")
 # Both kernels of Debian: what the debug kernel would take minutes for.
 STOCK = ("6.1", "6.12")
 

@@ -13,19 +13,21 @@ from testbed import Cluster, Failure, LabError, Unready, each
 class Runner:
     """A lab of one kernel and the state its nodes are in."""
 
-    def __init__(self, kernel, built, logs):
+    def __init__(self, kernel, built, logs, processors=2):
         self.kernel = kernel
+        self.processors = processors    # of each node
         self.built = built
         self.logs = logs
         self.bed = None
         self.state = None
         self.again = self.broken = None
+        self.processor = 0      # seconds that nodes were computing in the last test
 
     def boot(self):
         """A fresh lab with everything installed."""
         if self.bed:
             self.bed.down()
-        self.bed = Cluster(self.kernel)
+        self.bed = Cluster(self.kernel, processors=self.processors)
         self.bed.up()
         shift.install(self.bed, self.built)
         self.state = BARE
@@ -33,6 +35,7 @@ class Runner:
     def close(self):
         """End the lab."""
         if self.bed:
+            self.processor += self.bed.processor()
             self.bed.down()
             self.bed = None
 
@@ -70,11 +73,14 @@ class Runner:
         that says nothing of the test. Why is told.
         """
         self.again = None
+        self.processor = -self.bed.processor() if self.bed else 0
         result = self.attempt(test)
         if self.broken and not result[0]:
             broken = self.broken
             result = self.attempt(test)
             self.again = broken
+        if self.bed:
+            self.processor += self.bed.processor()
         return result
 
     def attempt(self, test):

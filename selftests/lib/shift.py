@@ -10,6 +10,7 @@ from testbed import PREFIX, Failure, LabError, check, each, run_lab, wait_for
 MODULE = f"{PREFIX}/rdma_shift.ko"
 WRONG_MODULE = f"{PREFIX}/rdma_shift-wrong.ko"
 DEADLINE_SCALE = 10
+STEPS = "/sys/kernel/tracing/instances/steps"      # what the module does, for readers of failures
 DEFAULT_RDMA_CORE = "56.1"
 RDMA_CORE = os.environ.get("SHIFT_RDMA_CORE") or DEFAULT_RDMA_CORE
 
@@ -57,7 +58,7 @@ def install(cluster, built, nodes=None):
               if (built.helper / name).exists()]
     unit = built.top / "build" / f"unit-{cluster.kernel}" / "kmod"
     specs += [f"{unit / name}:{PREFIX}/{name}" for name in (
-        "shift_unit.ko", "dead_nic.ko") if (unit / name).exists()]
+        "shift_unit.ko", "dead_nic.ko", "interposer.ko", "odd_nic.ko") if (unit / name).exists()]
     # the nodes' own one knows the default's libibverbs only
     if RDMA_CORE != DEFAULT_RDMA_CORE:
         specs.append(str(built.provider / "bin" / "ibv_devinfo"))
@@ -80,7 +81,9 @@ def srq(node, allowed):
 def load(node, module=MODULE):
     """Load the module."""
     # Emulated processors are late by more than the deadlines allow for.
-    node.must(f"insmod {module} deadline_scale={DEADLINE_SCALE}", timeout=120)
+    node.must(f"insmod {module} deadline_scale={DEADLINE_SCALE} && mkdir -p {STEPS} && "
+              f"echo 256 >{STEPS}/buffer_size_kb && echo 1 >{STEPS}/events/shift/enable",
+              timeout=120)
 
 
 def unload(node):
@@ -121,6 +124,12 @@ def show(node, what):
 
 def stats(node):
     """The module's counters."""
+    return {name: int(value) for name, value in
+            node.read_folder("/sys/class/misc/shift/stats").items()}
+
+
+def show_stats(node):
+    """The same, as shiftctl shows them."""
     text = json.loads(must(node, "-j", "stat", "show"))
     if isinstance(text, list):
         merged = {}
@@ -134,6 +143,11 @@ def stats(node):
 def qps(node):
     """The QPs the module knows."""
     return show(node, "qp")
+
+
+def connected(node):
+    """Those that can be protected: RDMA CM's users may have one of another type beside each."""
+    return [row for row in qps(node) if row.get("reason") != "qp-type"]
 
 
 def tracked(node):
@@ -181,9 +195,15 @@ def introduce(cluster, nodes=None):
                 must(node, "peer", "set", name, *words)
 
 
+def links(node, device=None):
+    """Links that lead to a peer, of one device or all; one may be left of a removed address."""
+    return [row for row in show(node, "link")
+            if row.get("node") and device in (None, row["dev"])]
+
+
 def links_up(node, least=0):
     """Whether all links are up; there are only those that QPs ask for."""
-    states = [link["state"] for link in show(node, "link")]
+    states = [link["state"] for link in links(node)]
     return len(states) >= least and all(state == "up" for state in states)
 
 
@@ -212,8 +232,13 @@ def setup(cluster, module=MODULE):
 def wait_session(cluster, least=0):
     """Wait until the links there are, at least that many, are up."""
     for node in cluster.nodes:
-        wait_for(f"{node.name}: session on all rails",
-                 lambda node=node: links_up(node, least), timeout=90)
+        try:
+            wait_for(f"{node.name}: session on all rails",
+                     lambda node=node: links_up(node, least), timeout=90)
+        except Failure as failure:
+            links = "; ".join(" ".join(f"{key} {value}" for key, value in link.items())
+                              for link in show(node, "link"))
+            raise Failure(f"{failure}: {links}") from None
 
 
 def forget(cluster):
@@ -238,10 +263,42 @@ def alike(cluster, state):
     return ("returned", "default") if state == "returned" and cluster.nics.gives_back else (state,)
 
 
+class Glance:
+    """Whether it is worth to ask for the states of QPs: shiftctl takes an emulated node some 70 ms.
+
+    What sysfs tells of the pair costs next to nothing, but says less: shiftctl has the last word,
+    and is asked now and then in any case.
+    """
+
+    EVERY = 10
+
+    def __init__(self, node, count, state):
+        self.node = node
+        self.count = count
+        self.state = state if state == "fallback" else "default"
+        self.looks = 0
+
+    def worth(self):
+        """Look."""
+        self.looks += 1
+        if self.looks % self.EVERY == 0:
+            return True
+        try:
+            pair = self.node.read_folder(
+                f"/sys/class/infiniband/{self.node.cluster.nics.default}/shift")
+        except Failure:
+            return True
+        return int(pair["protected_qps"]) >= self.count and pair["state"] == self.state
+
+
 def protected(node, count, state="default"):
     """Wait until that many QPs are protected."""
+    glance = Glance(node, count, state)
+
     def enough():
-        rows = qps(node)
+        if not glance.worth():
+            return False
+        rows = connected(node)
         return len(rows) == count and all(row["state"] in alike(node.cluster, state)
                                           for row in rows)
     try:
@@ -254,9 +311,12 @@ def protected(node, count, state="default"):
 def home(cluster, count):
     """Move all QPs back to their default device and wait until they are there."""
     client = cluster.nodes[0]
+    glances = [Glance(node, count, "default") for node in cluster.nodes[:2]]
 
     def arrived():
-        rows = [row for node in cluster.nodes[:2] for row in qps(node)]
+        if not all([glance.worth() for glance in glances]):
+            return False
+        rows = [row for node in cluster.nodes[:2] for row in connected(node)]
         if len(rows) == 2 * count and all(row["state"] in alike(cluster, "returned")
                                           for row in rows):
             return True
@@ -289,7 +349,19 @@ def witness(cluster):
         there = "is there" if process.status is None else f"ended with {process.status}"
         tail = process.tail()
         programs.append((f"{process.name()} {there}:\n{tail}", tail))
+    for node in cluster.nodes:
+        tail = steps(node)
+        programs.append((f"{node.name}, the module's last steps:\n{tail}", tail))
     return programs, "".join(module_state(node) + device_state(node) for node in cluster.nodes)
+
+
+def steps(node, count=20):
+    """What the module has done last, by its tracepoints."""
+    try:
+        return node.run(f"grep -v '^#' {STEPS}/trace | sed 's/^.*\\] [^ ]* *//' | tail -n {count}",
+                        timeout=20).text
+    except (Failure, LabError, OSError) as error:
+        return str(error)
 
 
 def module_state(node):

@@ -13,10 +13,10 @@ import time
 from pathlib import Path
 
 TOP = Path(__file__).resolve().parents[2]
-LAB = TOP / "scripts" / "lab"
+LAB = TOP / "lab" / "lab"
 
 # The lab's own channel, to spare each command a process of its own.
-sys.path.insert(0, str(TOP / "scripts" / "lab.d"))
+sys.path.insert(0, str(TOP / "lab"))
 # pylint: disable=wrong-import-position
 import channel                      # noqa: E402
 import fault                        # noqa: E402
@@ -76,15 +76,20 @@ def check(condition, message):
 
 
 def wait_for(what, predicate, timeout=30.0, interval=0.05):
-    """Poll until predicate() is true and return its value."""
+    """Poll until predicate() is true and return its value.
+
+    Not more than half of the time is spent on asking: nodes have better things to do.
+    """
     end = time.monotonic() + timeout
     while True:
+        asked = time.monotonic()
         value = predicate()
         if value:
             return value
-        if time.monotonic() > end:
+        now = time.monotonic()
+        if now > end:
             raise Failure(f"{what}: not within {timeout:.0f} s")
-        time.sleep(interval)
+        time.sleep(max(interval, min(now - asked, 1)))
 
 
 class Result:
@@ -221,6 +226,7 @@ class Node:
         self.cluster = cluster
         self.number = number
         self.name = f"node{number}"
+        self.pushed = set()     # what a test has put there for others, too
 
     @staticmethod
     def argv(words):
@@ -267,6 +273,19 @@ class Node:
                                   f"{result.status}: {result.text[-600:]}")
         return result.out
 
+    def read(self, path):
+        """What a small file holds, with no program started for it."""
+        return self.must(["lab-read", path])
+
+    def read_folder(self, path):
+        """What the files of a folder hold, by their names: a line each."""
+        return dict(line.split(" ", 1) for line in self.read(path).splitlines())
+
+    def write(self, path, text):
+        """Write to a file that is there, with no program started for it."""
+        result = self.run(["lab-write", path], stdin=text.encode())
+        check(result.status == 0, f"{self.name}: {path}: {result.text}")
+
     def link(self, rail, up):
         """Pull or plug the cable."""
         self.cluster.disturbed.add((self.number, rail))
@@ -283,8 +302,11 @@ class Node:
 
     def reset(self):
         """Power fails and comes back; nothing that was pushed is left."""
+        before = self.cluster.processor()
         run_lab("reset", "--name", self.cluster.name, str(self.number))
+        self.pushed.clear()
         self.cluster.lab.load()
+        self.cluster.past += before - self.cluster.processor()
         wait_for(f"{self.name}: its agent", self.answers, 60)
         self.cluster.disturbed.update(self.cluster.cables())
         self.lossless()
@@ -308,8 +330,7 @@ class Node:
 
     def carrier(self, rail):
         """Whether the kernel sees the cable."""
-        return self.run(f"cat /sys/class/net/rail{rail}/carrier"
-                        ).out.strip() == "1"
+        return self.read(f"/sys/class/net/rail{rail}/carrier").strip() == "1"
 
 
 def run_program(words, **options):
@@ -338,7 +359,7 @@ def run_program(words, **options):
 
 
 def run_lab(*words):
-    """Run scripts/lab; its stdout."""
+    """Run lab/lab; its stdout."""
     done = run_program([LAB, *words], stdout=subprocess.PIPE,
                        stderr=subprocess.PIPE)
     if done.returncode:
@@ -351,9 +372,10 @@ class Cluster:
 
     serial = itertools.count()
 
-    def __init__(self, kernel="6.1", nodes=2, rails=3, name=None, icount=False):
+    def __init__(self, kernel="6.1", nodes=2, rails=3, name=None, icount=False,
+                 processors=2):
         self.kernel = kernel
-        self.options = ["--icount"] if icount else []
+        self.options = ["--processors", str(processors), *(["--icount"] if icount else [])]
         self.rails = rails
         self.count = nodes
         self.name = name or f"check-{kernel}-{os.getpid()}-{next(self.serial)}"
@@ -364,6 +386,7 @@ class Cluster:
         self.dropping = set()       # (node, rail) with rules that lose packets
         self.disturbed = set()      # cables that were touched, or lost packets, since all was well
         self.found = None           # shift.witness() of a failure, if that is over since
+        self.past = 0               # seconds of a processor, of machines that were reset
         self.unsettled = False      # nobody has looked yet how links took that
 
     def cables(self):
@@ -386,6 +409,10 @@ class Cluster:
         if self.lab:
             run_lab("down", "--name", self.name)
             self.lab = None
+
+    def processor(self):
+        """Seconds for which processors of this machine have worked for its nodes."""
+        return self.past + self.lab.processor() if self.lab else 0
 
     def restart(self):
         """Boot it afresh."""

@@ -76,6 +76,52 @@ static int mls_op_create_cq(struct ib_cq *ibcq, const struct ib_cq_init_attr *at
 #define mls_op_create_cq mls_create_cq
 #endif
 
+#if LINUX_VERSION_CODE >= KERNEL_VERSION(7, 2, 0)
+static struct ib_mr *mls_op_reg_dmabuf(struct ib_pd *ibpd, u64 offset, u64 length, u64 iova,
+				       int fd, int access, struct ib_dmah *dmah,
+				       struct uverbs_attr_bundle *attrs)
+{
+	if (dmah)
+		return ERR_PTR(-EOPNOTSUPP);
+	return mls_reg_user_mr_dmabuf(ibpd, offset, length, iova, fd, access);
+}
+#elif LINUX_VERSION_CODE >= KERNEL_VERSION(6, 12, 0)
+static struct ib_mr *mls_op_reg_dmabuf(struct ib_pd *ibpd, u64 offset, u64 length, u64 iova,
+				       int fd, int access, struct uverbs_attr_bundle *attrs)
+{
+	return mls_reg_user_mr_dmabuf(ibpd, offset, length, iova, fd, access);
+}
+#else
+static struct ib_mr *mls_op_reg_dmabuf(struct ib_pd *ibpd, u64 offset, u64 length, u64 iova,
+				       int fd, int access, struct ib_udata *udata)
+{
+	return mls_reg_user_mr_dmabuf(ibpd, offset, length, iova, fd, access);
+}
+#endif
+
+#if LINUX_VERSION_CODE >= KERNEL_VERSION(7, 2, 0)
+/* As mlx5's driver has it: CQs of user space have an operation of their own. */
+static int mls_op_create_kernel_cq(struct ib_cq *ibcq, const struct ib_cq_init_attr *attr,
+				   struct uverbs_attr_bundle *attrs)
+{
+	return attrs ? -EINVAL : mls_op_create_cq(ibcq, attr, NULL);
+}
+
+static int mls_op_resize_cq(struct ib_cq *ibcq, unsigned int cqe, struct ib_udata *udata)
+{
+	return mls_resize_cq(ibcq, min_t(unsigned int, cqe, MLS_MAX_CQE), udata);
+}
+
+static struct ib_mr *mls_op_reg_user_mr(struct ib_pd *ibpd, u64 start, u64 length, u64 iova,
+					int access, struct ib_dmah *dmah,
+					struct ib_udata *udata)
+{
+	if (dmah)
+		return ERR_PTR(-EOPNOTSUPP);
+	return mls_reg_user_mr(ibpd, start, length, iova, access, udata);
+}
+#endif
+
 /* The end of an unregistration, or of a device that never was registered. */
 static void mls_dealloc_driver(struct ib_device *ibdev)
 {
@@ -95,7 +141,16 @@ static const struct ib_device_ops mls_ops = {
 	.uverbs_abi_ver = MLX5_IB_UVERBS_ABI_VERSION,
 	.alloc_pd = mls_alloc_pd,
 	.alloc_ucontext = mls_alloc_ucontext,
+#if LINUX_VERSION_CODE >= KERNEL_VERSION(7, 2, 0)
+	.create_cq = mls_op_create_kernel_cq,
+	.create_user_cq = mls_op_create_cq,
+	.reg_user_mr = mls_op_reg_user_mr,
+	.resize_user_cq = mls_op_resize_cq,
+#else
 	.create_cq = mls_op_create_cq,
+	.reg_user_mr = mls_reg_user_mr,
+	.resize_cq = mls_resize_cq,
+#endif
 	.create_qp = mls_create_qp,
 	.create_srq = mls_create_srq,
 	.dealloc_driver = mls_dealloc_driver,
@@ -120,9 +175,9 @@ static const struct ib_device_ops mls_ops = {
 	.query_port = mls_query_port,
 	.query_qp = mls_query_qp,
 	.query_srq = mls_query_srq,
-	.reg_user_mr = mls_reg_user_mr,
+	.reg_user_mr_dmabuf = mls_op_reg_dmabuf,
 	.req_notify_cq = mls_req_notify_cq,
-	.resize_cq = mls_resize_cq,
+	.rereg_user_mr = mls_rereg_user_mr,
 	INIT_RDMA_OBJ_SIZE(ib_cq, mls_cq, ibcq),
 	INIT_RDMA_OBJ_SIZE(ib_pd, mls_pd, ibpd),
 	INIT_RDMA_OBJ_SIZE(ib_qp, mls_qp, ibqp),

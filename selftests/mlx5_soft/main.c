@@ -87,6 +87,12 @@ static int __init mls_init(void)
 {
 	int err, i;
 
+	err = mls_dmabuf_init();
+	if (err)
+		return err;
+	err = mls_buffer_init();
+	if (err)
+		goto err_dmabuf;
 	mls_debugfs_init();
 	err = ib_register_client(&mls_client);
 	if (err)
@@ -102,6 +108,9 @@ err_client:
 	ib_unregister_client(&mls_client);
 err_debugfs:
 	mls_debugfs_uninit();
+	mls_buffer_uninit();
+err_dmabuf:
+	mls_dmabuf_uninit();
 	return err;
 }
 
@@ -109,6 +118,8 @@ static void __exit mls_exit(void)
 {
 	ib_unregister_client(&mls_client);
 	mls_debugfs_uninit();
+	mls_buffer_uninit();
+	mls_dmabuf_uninit();
 }
 
 module_init(mls_init);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
  * mlx5_soft: a device with mlx5's user ABI that needs no hardware.  It carries
- * everything over an rxe device ("lower"); see Documentation/mlx5_soft.md.
+ * everything over an rxe device ("lower"); see Documentation/testing/mlx5_soft.md.
  */
 #ifndef MLX5_SOFT_H
 #define MLX5_SOFT_H
@@ -34,6 +34,7 @@
 #define MLS_BAD_KEY		0xffffff00	/* no rxe key has this index */
 
 struct mls_dev;
+struct mls_dmabuf;
 
 /* User memory that stays in place and is never trusted. */
 struct mls_pin {
@@ -56,11 +57,16 @@ struct mls_ucontext {
 struct mls_pd {
 	struct ib_pd ibpd;
 	struct ib_pd *lower;
+	struct mutex reg_lock;	/* inside the dma_resv of buffers */
+	struct ib_qp *reg_qp;	/* registrar.c */
+	struct ib_cq *reg_cq;
 };
 
 struct mls_mr {
 	struct ib_mr ibmr;
 	struct ib_mr *lower;
+	struct mls_dmabuf *buf;	/* NULL: memory of a process */
+	int access;
 };
 
 struct mls_cq {
@@ -263,8 +269,31 @@ int mls_alloc_pd(struct ib_pd *ibpd, struct ib_udata *udata);
 int mls_dealloc_pd(struct ib_pd *ibpd, struct ib_udata *udata);
 struct ib_mr *mls_reg_user_mr(struct ib_pd *ibpd, u64 start, u64 length, u64 virt_addr,
 			      int access, struct ib_udata *udata);
+struct ib_mr *mls_reg_user_mr_dmabuf(struct ib_pd *ibpd, u64 offset, u64 length, u64 virt_addr,
+				     int fd, int access);
+struct ib_mr *mls_rereg_user_mr(struct ib_mr *ibmr, int flags, u64 start, u64 length,
+				u64 virt_addr, int access, struct ib_pd *ibpd,
+				struct ib_udata *udata);
 int mls_dereg_mr(struct ib_mr *ibmr, struct ib_udata *udata);
 u32 mls_lower_key(struct mls_dev *dev, struct ib_pd *ibpd, u32 key);
+
+/* registrar.c */
+int mls_registrar_make(struct mls_pd *pd);
+void mls_registrar_free(struct mls_pd *pd);
+int mls_registrar_validate(struct mls_pd *pd, struct ib_mr *mr, int access);
+int mls_registrar_invalidate(struct mls_pd *pd, struct ib_mr *mr);
+
+/* dmabuf.c */
+int mls_dmabuf_init(void);
+void mls_dmabuf_uninit(void);
+int mls_reg_dmabuf(struct mls_mr *mr, struct mls_pd *pd, u64 offset, u64 length, u64 iova, int fd,
+		   int access);
+void mls_dmabuf_dereg(struct mls_mr *mr);
+void mls_dmabuf_settle(void);
+
+/* buffer.c */
+int mls_buffer_init(void);
+void mls_buffer_uninit(void);
 
 /* cq.c */
 int mls_create_cq(struct ib_cq *ibcq, const struct ib_cq_init_attr *attr,

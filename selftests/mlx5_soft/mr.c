@@ -15,6 +15,7 @@ int mls_alloc_pd(struct ib_pd *ibpd, struct ib_udata *udata)
 	struct mlx5_ib_alloc_pd_resp resp = {};
 	int err;
 
+	mutex_init(&pd->reg_lock);
 	pd->lower = ib_alloc_pd(dev->lower, 0);
 	if (IS_ERR(pd->lower))
 		return PTR_ERR(pd->lower);
@@ -31,7 +32,10 @@ int mls_alloc_pd(struct ib_pd *ibpd, struct ib_udata *udata)
 
 int mls_dealloc_pd(struct ib_pd *ibpd, struct ib_udata *udata)
 {
-	ib_dealloc_pd(to_mls_pd(ibpd)->lower);
+	struct mls_pd *pd = to_mls_pd(ibpd);
+
+	mls_registrar_free(pd);
+	ib_dealloc_pd(pd->lower);
 	return 0;
 }
 
@@ -52,10 +56,27 @@ static struct ib_mr *register_lower(struct ib_pd *lower, u64 start, u64 length, 
 	return mr;
 }
 
+/* Give a region its keys, and let requests name it.  It goes if that fails. */
+static struct ib_mr *mr_show(struct mls_mr *mr, struct ib_pd *ibpd)
+{
+	struct mls_dev *dev = to_mls_dev(ibpd->device);
+	int err;
+
+	mr->ibmr.pd = ibpd;
+	mr->ibmr.lkey = mr->lower->lkey;
+	err = xa_err(xa_store(&dev->mrs, mr->ibmr.lkey >> 8, mr, GFP_KERNEL));
+	if (!err)
+		return &mr->ibmr;
+	if (mr->buf)
+		mls_dmabuf_dereg(mr);
+	ib_dereg_mr(mr->lower);
+	kfree(mr);
+	return ERR_PTR(err);
+}
+
 struct ib_mr *mls_reg_user_mr(struct ib_pd *ibpd, u64 start, u64 length, u64 virt_addr,
 			      int access, struct ib_udata *udata)
 {
-	struct mls_dev *dev = to_mls_dev(ibpd->device);
 	struct mls_mr *mr;
 	int err;
 
@@ -65,21 +86,70 @@ struct ib_mr *mls_reg_user_mr(struct ib_pd *ibpd, u64 start, u64 length, u64 vir
 	mr->lower = register_lower(to_mls_pd(ibpd)->lower, start, length, virt_addr, access);
 	if (IS_ERR(mr->lower)) {
 		err = PTR_ERR(mr->lower);
-		goto err_free;
+		kfree(mr);
+		return ERR_PTR(err);
 	}
-	mr->ibmr.pd = ibpd;
-	mr->ibmr.lkey = mr->lower->lkey;
+	mr->access = access;
 	mr->ibmr.rkey = mr->lower->rkey;
-	err = xa_err(xa_store(&dev->mrs, mr->ibmr.lkey >> 8, mr, GFP_KERNEL));
-	if (err)
-		goto err_lower;
-	return &mr->ibmr;
+	return mr_show(mr, ibpd);
+}
 
-err_lower:
-	ib_dereg_mr(mr->lower);
-err_free:
-	kfree(mr);
-	return ERR_PTR(err);
+struct ib_mr *mls_reg_user_mr_dmabuf(struct ib_pd *ibpd, u64 offset, u64 length, u64 virt_addr,
+				     int fd, int access)
+{
+	struct mls_mr *mr;
+	int err;
+
+	mr = kzalloc(sizeof(*mr), GFP_KERNEL);
+	if (!mr)
+		return ERR_PTR(-ENOMEM);
+	err = mls_reg_dmabuf(mr, to_mls_pd(ibpd), offset, length, virt_addr, fd, access);
+	if (err) {
+		kfree(mr);
+		return ERR_PTR(err);
+	}
+	mr->access = access;
+	if (access & (IB_ACCESS_REMOTE_READ | IB_ACCESS_REMOTE_WRITE | IB_ACCESS_REMOTE_ATOMIC))
+		mr->ibmr.rkey = mr->lower->lkey;
+	return mr_show(mr, ibpd);
+}
+
+/* rxe changes rights and PD of its region in place, if it can (not on 6.1). */
+static int rereg_lower(struct mls_mr *mr, int flags, int access, struct ib_pd *pd)
+{
+	const struct ib_device_ops *ops = &mr->lower->device->ops;
+	struct ib_pd *was = mr->lower->pd;
+	struct ib_mr *ret;
+
+	if (!ops->rereg_user_mr || mr->buf)
+		return -EOPNOTSUPP;
+	ret = ops->rereg_user_mr(mr->lower, flags, 0, 0, 0, access, pd, NULL);
+	if (IS_ERR(ret))
+		return PTR_ERR(ret);
+	if (WARN_ON_ONCE(ret))
+		return -EIO;
+	atomic_inc(&pd->usecnt);
+	mr->lower->pd = pd;
+	atomic_dec(&was->usecnt);
+	mr->access = access;
+	return 0;
+}
+
+/* Other memory is a new region, and the core ends the old one, as with mlx5. */
+struct ib_mr *mls_rereg_user_mr(struct ib_mr *ibmr, int flags, u64 start, u64 length,
+				u64 virt_addr, int access, struct ib_pd *ibpd,
+				struct ib_udata *udata)
+{
+	struct mls_mr *mr = to_mls_mr(ibmr);
+	int err;
+
+	if (!(flags & IB_MR_REREG_ACCESS))
+		access = mr->access;
+	if (!(flags & IB_MR_REREG_TRANS)) {
+		err = rereg_lower(mr, flags, access, to_mls_pd(ibpd)->lower);
+		return err ? ERR_PTR(err) : NULL;
+	}
+	return mls_reg_user_mr(ibpd, start, length, virt_addr, access, udata);
 }
 
 int mls_dereg_mr(struct ib_mr *ibmr, struct ib_udata *udata)
@@ -95,6 +165,8 @@ int mls_dereg_mr(struct ib_mr *ibmr, struct ib_udata *udata)
 	mutex_lock(&dev->lock);
 	xa_erase(&dev->mrs, ibmr->lkey >> 8);
 	mutex_unlock(&dev->lock);
+	if (mr->buf)
+		mls_dmabuf_dereg(mr);
 	ib_dereg_mr(mr->lower);
 	kfree(mr);
 	return 0;

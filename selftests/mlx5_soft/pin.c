@@ -5,7 +5,12 @@
  */
 #include <linux/highmem.h>
 #include <linux/slab.h>
+#include <linux/version.h>
 #include "mlx5_soft.h"
+
+#if LINUX_VERSION_CODE < KERNEL_VERSION(7, 2, 0)
+#define ib_umem_get_va ib_umem_get
+#endif
 
 #define MLS_PIN_MAX	(256UL << 20)
 
@@ -27,7 +32,7 @@ int mls_pin_init(struct mls_pin *pin, struct ib_device *ibdev, u64 addr, size_t 
 
 	if (!size || size > MLS_PIN_MAX)
 		return -EINVAL;
-	pin->umem = ib_umem_get(ibdev, addr, size, access);
+	pin->umem = ib_umem_get_va(ibdev, addr, size, access);
 	if (IS_ERR(pin->umem))
 		return PTR_ERR(pin->umem);
 	pin->npages = ib_umem_num_pages(pin->umem);

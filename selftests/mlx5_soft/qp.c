@@ -232,10 +232,10 @@ static void qp_spend(struct mls_qp *qp)
 }
 
 /*
- * It is in RESET.  rxe is not good at using a QP again, and a NIC is: what its completer was
- * about survives, and packets are lost.  So each life that the kernel gives to an
- * application's QP has an rxe QP of its own, whose number kernel users see while it lasts; the
- * application's own lives have the first one, as numbers are what it tells its peer.
+ * The QP is in RESET: choose the rxe QP that it uses next.  A NIC can use a QP again, rxe cannot
+ * well: its completer goes on with what it had begun before the RESET, and packets are lost.  So
+ * each time the kernel resets an application's QP another rxe QP is used, whose number kernel users
+ * see.  If the application resets it, the first one is used, whose number the peer was told.
  */
 static int qp_renew(struct mls_qp *qp, bool kernel)
 {

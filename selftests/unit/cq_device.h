@@ -6,7 +6,7 @@
 #ifndef CQ_DEVICE_H
 #define CQ_DEVICE_H
 
-#include "cq_mlx5.h"
+#include "provider/mlx5/cq.h"
 #include "ktap.h"
 #include "ring_mem.h"
 

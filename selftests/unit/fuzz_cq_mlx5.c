@@ -5,7 +5,7 @@
  * HEAD bytes and then the ring; short input repeats.
  */
 #include <stdlib.h>
-#include "cq_mlx5.h"
+#include "provider/mlx5/cq.h"
 #include "ring_mem.h"
 
 #define HEAD	12

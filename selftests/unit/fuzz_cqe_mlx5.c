@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /* Any bytes as mlx5's completion ring: a head of HEAD bytes (geometry), then the ring. */
 #include <stdlib.h>
-#include "cqe_mlx5.h"
+#include "provider/mlx5/cqe.h"
 
 #define HEAD	6
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /* Whatever shift_msg_decode() takes is exactly what would be sent. */
 #include <stdlib.h>
-#include "msg.h"
+#include "pure/msg.h"
 
 int LLVMFuzzerTestOneInput(const u8 *data, size_t size);
 

@@ -5,8 +5,8 @@
  * The input is a head of HEAD bytes and then the ring and the numbers; short input repeats.
  */
 #include <stdlib.h>
-#include "psn.h"
-#include "rewind_mlx5.h"
+#include "pure/psn.h"
+#include "provider/mlx5/rewind.h"
 
 #define HEAD	20
 #define QPN	0x4711

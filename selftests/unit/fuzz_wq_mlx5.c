@@ -5,7 +5,7 @@
  * seeds_mlx5.c makes inputs of the golden rings.
  */
 #include <stdlib.h>
-#include "wq_mlx5.h"
+#include "provider/mlx5/wqe.h"
 
 #define HEAD	12
 

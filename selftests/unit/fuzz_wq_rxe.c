@@ -4,8 +4,8 @@
  * HEAD bytes (geometry, indices, start) and then as many slots as there are.
  */
 #include <stdlib.h>
-#include "wq_rxe.h"
-#include "psn.h"
+#include "provider/rxe/wqe.h"
+#include "pure/psn.h"
 
 #define HEAD	16
 

@@ -6,7 +6,7 @@
 #ifndef GOLDEN_MLX5_DATA_H
 #define GOLDEN_MLX5_DATA_H
 
-#include "wq_mlx5.h"
+#include "provider/mlx5/wqe.h"
 
 enum golden_kind { GOLDEN_SEND, GOLDEN_RECV, GOLDEN_SRQ };
 

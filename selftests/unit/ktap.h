@@ -9,7 +9,7 @@
 #ifndef KTAP_H
 #define KTAP_H
 
-#include "pure.h"
+#include "pure/pure.h"
 
 #ifdef __KERNEL__
 #include <linux/printk.h>

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /* Runs the unit tests in user space: unit [suite], or prints: unit matrix */
 #include "ktap.h"
-#include "fsm.h"
+#include "pure/fsm.h"
 
 /* per state and event: the rules, as action>next, first match first */
 static void print_matrix(void)

@@ -3,7 +3,7 @@
 #ifndef RING_MEM_H
 #define RING_MEM_H
 
-#include "ring.h"
+#include "core/ring.h"
 
 /**
  * struct ring_mem - the ring that is looked at; only its geometry is in struct shift_ring

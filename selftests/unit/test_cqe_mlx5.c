@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 /* Decoding of mlx5's completions. */
-#include "cqe_mlx5.h"
+#include "provider/mlx5/cqe.h"
 #include "ktap.h"
 
 #define ENTRIES	4

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 /* Flushes of sends and receives that share a CQ, told apart by their wr_ids. */
-#include "flush.h"
+#include "provider/rxe/flush.h"
 #include "ktap.h"
 
 #define SLOTS	16

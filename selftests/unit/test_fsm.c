@@ -1,14 +1,38 @@
 // SPDX-License-Identifier: GPL-2.0
 /* The table of the state machine, row by row and as a whole. */
-#include "fsm.h"
+#include "pure/fsm.h"
 #include "ktap.h"
 
-#define ALL_GUARDS	0x7fu
+#define ALL_GUARDS	0xffu
 #define FRESH		(SHIFT_G_JOINS | SHIFT_G_CURRENT)
+#define LIVE		(1u << SHIFT_ST_RUN | 1u << SHIFT_ST_ASKED | 1u << SHIFT_ST_FENCE | \
+			 1u << SHIFT_ST_AGREE | 1u << SHIFT_ST_SYNC)
 
 #define for_each_state(s)	for ((s) = 0; (s) < __SHIFT_ST_MAX; (s)++)
 #define for_each_event(e)	for ((e) = 0; (e) < __SHIFT_EV_MAX; (e)++)
 #define for_each_guards(g)	for ((g) = 0; (g) <= ALL_GUARDS; (g)++)
+
+struct asked {
+	u32 guards;	/* that hold */
+	u32 seen;	/* were asked for */
+	bool twice;
+};
+
+static bool holds(void *arg, u32 guard)
+{
+	struct asked *a = arg;
+
+	a->twice |= a->seen & guard;
+	a->seen |= guard;
+	return a->guards & guard;
+}
+
+static const struct shift_rule *find(int state, int event, u32 guards)
+{
+	struct asked a = { .guards = guards };
+
+	return shift_fsm_find(state, event, holds, &a);
+}
 
 static bool is_dead(int state)
 {
@@ -25,7 +49,6 @@ static bool is_message(int event)
 	case SHIFT_EV_RX_PROGRESS:
 	case SHIFT_EV_RX_UNKNOWN:
 	case SHIFT_EV_RX_READY:
-	case SHIFT_EV_RX_APP_ERR:
 	case SHIFT_EV_RX_GONE:
 		return true;
 	default:
@@ -40,6 +63,13 @@ static u32 states_of(int event)
 	case SHIFT_EV_FENCED:
 	case SHIFT_EV_UNFENCED:
 		return 1u << SHIFT_ST_FENCE;
+	case SHIFT_EV_UNSTOPPED:
+	case SHIFT_EV_NO_QP:
+		return LIVE;
+	case SHIFT_EV_ALONE:
+		return 1u << SHIFT_ST_AGREE | 1u << SHIFT_ST_SYNC;
+	case SHIFT_EV_RETURNED:
+		return 1u << SHIFT_ST_SYNC;
 	default:
 		return (1u << __SHIFT_ST_MAX) - 1;
 	}
@@ -77,7 +107,7 @@ static void no_row_is_hidden(struct ktap *t)
 	for_each_state(state) {
 		for_each_event(event) {
 			for_each_guards(g) {
-				r = shift_fsm_find(state, event, g);
+				r = find(state, event, g);
 				if (r)
 					used[r - rules] = true;
 			}
@@ -93,7 +123,7 @@ static void no_row_is_hidden(struct ktap *t)
 			continue;
 		for_each_state(s) {
 			if (rules[i].from & (1u << s)) {
-				r = shift_fsm_find(s, rules[i].event, 0);
+				r = find(s, rules[i].event, 0);
 				covered += r && r < &rules[i] && !r->mask;
 			}
 		}
@@ -113,12 +143,12 @@ static void every_event_has_its_states(struct ktap *t)
 			bool legal = states_of(event) & (1u << state);
 
 			for_each_guards(g)
-				EXPECT(t, !!shift_fsm_find(state, event, g) == legal);
+				EXPECT(t, !!find(state, event, g) == legal);
 		}
 		ktap_breathe();
 	}
-	EXPECT(t, !shift_fsm_find(__SHIFT_ST_MAX, SHIFT_EV_DEADLINE, 0));
-	EXPECT(t, !shift_fsm_find(SHIFT_ST_RUN, __SHIFT_EV_MAX, 0));
+	EXPECT(t, !find(__SHIFT_ST_MAX, SHIFT_EV_DEADLINE, 0));
+	EXPECT(t, !find(SHIFT_ST_RUN, __SHIFT_EV_MAX, 0));
 }
 
 /* properties that the protocol owes its correctness to */
@@ -131,20 +161,25 @@ static void no_rule_breaks_the_protocol(struct ktap *t)
 	for_each_state(state) for_each_event(event) for_each_guards(g) {
 		bool moves;
 
-		r = shift_fsm_find(state, event, g);
+		r = find(state, event, g);
 		if (!r)
 			continue;
 		moves = r->next != state;
 
-		/* the end of an incarnation is final */
+		/* the end of an incarnation is final, until the application resets the QP */
 		if (state == SHIFT_ST_FAIL || state == SHIFT_ST_APP)
-			EXPECT(t, !moves);
+			EXPECT(t, !moves || (event == SHIFT_EV_UNPROTECT &&
+					     r->next == SHIFT_ST_OFF &&
+					     r->action == SHIFT_ACT_FORGET));
 		if (state == SHIFT_ST_OFF)
-			EXPECT(t, !moves || event == SHIFT_EV_PAIRED);
+			EXPECT(t, !moves || event == SHIFT_EV_PAIRED ||
+				  event == SHIFT_EV_APP_ERROR);
 		/* nothing is called off once an error was seen or a QP fenced */
-		if (r->action == SHIFT_ACT_UNGATE || r->action == SHIFT_ACT_UNPROTECT)
+		if (r->action == SHIFT_ACT_UNGATE)
 			EXPECT(t, g & SHIFT_G_HEALTHY);
-		/* consent before fence: by a message of the switch */
+		if (r->action == SHIFT_ACT_UNPROTECT)
+			EXPECT(t, g & SHIFT_G_OWN);
+		/* consent before fence: by a message of the failover */
 		if (r->action == SHIFT_ACT_JOIN)
 			EXPECT(t, r->next == SHIFT_ST_FENCE && (g & FRESH));
 		if (moves && r->next == SHIFT_ST_FENCE)
@@ -155,34 +190,38 @@ static void no_rule_breaks_the_protocol(struct ktap *t)
 				  r->action == SHIFT_ACT_PROGRESS);
 		if (moves && r->next == SHIFT_ST_SYNC)
 			EXPECT(t, state == SHIFT_ST_AGREE &&
-				  r->action == SHIFT_ACT_READY &&
-				  (g & SHIFT_G_CURRENT));
+				  ((r->action == SHIFT_ACT_READY &&
+				    (g & SHIFT_G_CURRENT)) ||
+				   event == SHIFT_EV_ALONE));
 		if (r->action == SHIFT_ACT_REPLAY)
 			EXPECT(t, state == SHIFT_ST_SYNC &&
 				  r->next == SHIFT_ST_RUN &&
-				  (g & SHIFT_G_CURRENT));
-		/* who waits for progress that nobody knows says so */
+				  ((g & SHIFT_G_CURRENT) || event == SHIFT_EV_RETURNED));
+		/* unknown progress is only gone on with by policy, or if nothing is outstanding */
 		if (event == SHIFT_EV_RX_UNKNOWN && r->action == SHIFT_ACT_READY)
-			EXPECT(t, g & (SHIFT_G_PAPER | SHIFT_G_IDLE));
+			EXPECT(t, g & (SHIFT_G_AT_LEAST_ONCE | SHIFT_G_IDLE));
 		/* FAIL, APP and ASKED come with their action */
 		if (moves && r->next == SHIFT_ST_FAIL)
 			EXPECT(t, r->action == SHIFT_ACT_FAIL);
 		if (moves && r->next == SHIFT_ST_APP)
-			EXPECT(t, r->action == SHIFT_ACT_APP &&
-				  event == SHIFT_EV_APP_ERROR);
+			EXPECT(t, (r->action == SHIFT_ACT_APP &&
+				   event == SHIFT_EV_APP_ERROR) ||
+				  (r->action == SHIFT_ACT_LEAVE &&
+				   event == SHIFT_EV_UNSTOPPED));
 		if (r->action == SHIFT_ACT_ASK)
 			EXPECT(t, r->next == SHIFT_ST_ASKED && (g & SHIFT_G_USABLE));
 		/* an old message moves nothing, but the peer's end is its end */
 		if (is_message(event) && !(g & FRESH) &&
-		    event != SHIFT_EV_RX_GONE && event != SHIFT_EV_RX_APP_ERR)
+		    event != SHIFT_EV_RX_GONE)
 			EXPECT(t, !moves && (r->action == SHIFT_ACT_NONE ||
 					     r->action == SHIFT_ACT_NACK));
-		/* what is kept was meant for a later state of this switch */
+		/* a message that is kept is for a later state of this failover */
 		if (r->action == SHIFT_ACT_KEEP)
 			EXPECT(t, !moves && (g & SHIFT_G_CURRENT) && is_message(event));
 		/* an application's own error is never held up */
 		if (event == SHIFT_EV_APP_ERROR)
-			EXPECT(t, is_dead(state) ? !moves : r->next == SHIFT_ST_APP);
+			EXPECT(t, is_dead(state) && state != SHIFT_ST_OFF ?
+				  !moves : r->next == SHIFT_ST_APP);
 	}
 }
 
@@ -206,7 +245,7 @@ static void every_state_has_a_way_out(struct ktap *t)
 				/* paths to ask for come to an end */
 				if (i > 2)
 					now &= ~SHIFT_G_USABLE;
-				r = shift_fsm_find(state, SHIFT_EV_DEADLINE, now);
+				r = find(state, SHIFT_EV_DEADLINE, now);
 				ASSERT(t, r);
 				state = r->next;
 			}
@@ -218,7 +257,7 @@ static void every_state_has_a_way_out(struct ktap *t)
 		}
 	}
 	/* an errored QP does not stay in RUN for ever */
-	r = shift_fsm_find(SHIFT_ST_RUN, SHIFT_EV_DEADLINE, 0);
+	r = find(SHIFT_ST_RUN, SHIFT_EV_DEADLINE, 0);
 	ASSERT(t, r);
 	EXPECT_EQ(t, r->next, SHIFT_ST_FAIL);
 }
@@ -235,9 +274,15 @@ static const struct {
 #define U	SHIFT_G_USABLE
 #define J	SHIFT_G_JOINS
 #define C	SHIFT_G_CURRENT
+#define O	SHIFT_G_OWN
 	L(OFF, PAIRED, 0, PROTECT, RUN),
-	L(RUN, UNPAIRED, H, UNPROTECT, OFF),
-	L(RUN, UNPAIRED, 0, FAIL, FAIL),
+	L(RUN, UNPROTECT, O, UNPROTECT, OFF),
+	L(RUN, UNPROTECT, H, FAIL, FAIL),	/* the QP works, but on a proxy QP */
+	L(ASKED, UNPROTECT, O, UNPROTECT, OFF),
+	L(SYNC, UNPROTECT, 0, FAIL, FAIL),
+	L(OFF, UNPROTECT, 0, FORGET, OFF),
+	L(FAIL, UNPROTECT, 0, FORGET, OFF),
+	L(APP, UNPROTECT, 0, FORGET, OFF),
 	/* joins */
 	L(RUN, RX_REQ, H | J, JOIN, FENCE),
 	L(ASKED, RX_REQ, J, JOIN, FENCE),
@@ -254,16 +299,20 @@ static const struct {
 	L(APP, RX_REQ, J, NACK, APP),
 	L(RUN, RX_REQ, H, NACK, RUN),
 	L(ASKED, RX_REQ, H, NACK, ASKED),
+	L(RUN, NO_QP, H | J, NACK, RUN),
+	L(AGREE, NO_QP, J, NACK, AGREE),
 	/* RUN */
-	L(RUN, FAULT, H | U, ASK, ASKED),
-	L(RUN, FAULT, U, ASK, ASKED),
-	L(RUN, FAULT, H, NONE, RUN),
-	L(RUN, FAULT, 0, NONE, RUN),
+	L(RUN, TRIGGER, H | U, ASK, ASKED),
+	L(RUN, TRIGGER, U, ASK, ASKED),
+	L(RUN, TRIGGER, H, NONE, RUN),
+	L(RUN, TRIGGER, 0, NONE, RUN),
 	L(RUN, DEADLINE, H, NONE, RUN),
 	L(RUN, DEADLINE, U, ASK, ASKED),
 	L(RUN, DEADLINE, 0, FAIL, FAIL),
 	L(RUN, RX_READY, H | C, NONE, RUN),
-	L(RUN, RX_GONE, H, UNPROTECT, OFF),
+	L(RUN, RX_GONE, H | O, UNPROTECT, OFF),
+	L(RUN, RX_GONE, H, FAIL, FAIL),
+	L(ASKED, RX_GONE, H | O, UNPROTECT, OFF),
 	L(RUN, RX_GONE, 0, FAIL, FAIL),
 	/* ASKED */
 	L(ASKED, RX_ACK, C, JOIN, FENCE),
@@ -278,7 +327,7 @@ static const struct {
 	L(ASKED, DEADLINE, 0, FAIL, FAIL),
 	L(ASKED, RX_PROGRESS, C, KEEP, ASKED),
 	L(ASKED, RX_READY, C, KEEP, ASKED),
-	L(ASKED, FAULT, U, NONE, ASKED),
+	L(ASKED, TRIGGER, U, NONE, ASKED),
 	L(ASKED, RX_GONE, 0, FAIL, FAIL),
 	/* FENCE */
 	L(FENCE, FENCED, 0, PROGRESS, AGREE),
@@ -291,12 +340,12 @@ static const struct {
 	L(AGREE, RX_PROGRESS, C, READY, SYNC),
 	L(AGREE, RX_PROGRESS, 0, NONE, AGREE),
 	L(AGREE, RX_UNKNOWN, C, FAIL, FAIL),
-	L(AGREE, RX_UNKNOWN, C | SHIFT_G_PAPER, READY, SYNC),
+	L(AGREE, RX_UNKNOWN, C | SHIFT_G_AT_LEAST_ONCE, READY, SYNC),
 	L(AGREE, RX_UNKNOWN, C | SHIFT_G_IDLE, READY, SYNC),
 	L(AGREE, RX_REQ, C, REACK, AGREE),
 	L(AGREE, RX_ACK, C, REACK, AGREE),
 	L(AGREE, RX_READY, C, KEEP, AGREE),
-	L(AGREE, RX_APP_ERR, C, FAIL, FAIL),
+	L(AGREE, ALONE, 0, ALONE, SYNC),
 	L(AGREE, RX_GONE, 0, FAIL, FAIL),
 	L(AGREE, DEADLINE, U, ASK, ASKED),
 	L(AGREE, DEADLINE, 0, FAIL, FAIL),
@@ -307,12 +356,19 @@ static const struct {
 	L(SYNC, RX_PROGRESS, C, REACK, SYNC),
 	L(RUN, RX_PROGRESS, H | C, REACK, RUN),
 	L(SYNC, RX_GONE, 0, FAIL, FAIL),
+	L(SYNC, ALONE, 0, ALONE, SYNC),
+	L(SYNC, RETURNED, 0, REPLAY, RUN),
 	L(SYNC, DEADLINE, U, ASK, ASKED),
 	L(SYNC, DEADLINE, 0, FAIL, FAIL),
 	/* ends */
 	L(RUN, APP_ERROR, H, APP, APP),
 	L(FENCE, APP_ERROR, 0, APP, APP),
-	L(OFF, APP_ERROR, 0, NONE, OFF),
+	L(SYNC, UNSTOPPED, 0, LEAVE, APP),
+	L(RUN, FAIL, H | U, FAIL, FAIL),
+	L(SYNC, FAIL, 0, FAIL, FAIL),
+	L(APP, FAIL, 0, NONE, APP),
+	L(OFF, FAIL, 0, NONE, OFF),
+	L(OFF, APP_ERROR, 0, APP, APP),
 	L(FAIL, APP_ERROR, 0, NONE, FAIL),
 	L(APP, APP_ERROR, 0, NONE, APP),
 	L(FAIL, PAIRED, H | U, NONE, FAIL),
@@ -324,8 +380,7 @@ static void the_table_says_what_the_protocol_says(struct ktap *t)
 	unsigned int i;
 
 	for (i = 0; i < ARRAY_SIZE(lines); i++) {
-		r = shift_fsm_find(lines[i].state, lines[i].event,
-				   lines[i].guards);
+		r = find(lines[i].state, lines[i].event, lines[i].guards);
 		if (EXPECT(t, r && r->action == lines[i].action &&
 			      r->next == lines[i].next))
 			continue;
@@ -334,6 +389,28 @@ static void the_table_says_what_the_protocol_says(struct ktap *t)
 			   shift_event_name(lines[i].event), lines[i].guards,
 			   r ? shift_action_name(r->action) : "none",
 			   r ? shift_state_name(r->next) : "none");
+	}
+}
+
+/* a guard may cost something: only what the rows before the answer need is asked, once */
+static void guards_are_asked_for_on_demand(struct ktap *t)
+{
+	int state, event;
+	u32 g;
+
+	for_each_state(state) for_each_event(event) for_each_guards(g) {
+		struct asked a = { .guards = g };
+		const struct shift_rule *r = shift_fsm_find(state, event, holds, &a);
+
+		EXPECT(t, !a.twice);
+		if (r)
+			EXPECT(t, (r->mask & a.seen) == r->mask);
+		/* a local event looks at no message */
+		if (!is_message(event))
+			EXPECT(t, !(a.seen & FRESH));
+		/* what is over is asked nothing */
+		if (is_dead(state))
+			EXPECT(t, !a.seen);
 	}
 }
 
@@ -414,6 +491,7 @@ static const struct ktap_case cases[] = {
 	KTAP_CASE(no_rule_breaks_the_protocol),
 	KTAP_CASE(every_state_has_a_way_out),
 	KTAP_CASE(the_table_says_what_the_protocol_says),
+	KTAP_CASE(guards_are_asked_for_on_demand),
 	KTAP_CASE(deadlines),
 	KTAP_CASE(names),
 	KTAP_CASE(epochs),

@@ -4,7 +4,7 @@
  * and reordered messages, deadlines at any time, NICs that cannot be asked.
  * What the driver does by an action is done here in its simplest form.
  */
-#include "fsm.h"
+#include "pure/fsm.h"
 #include "ktap.h"
 
 #define PATHS	3
@@ -92,6 +92,8 @@ static u32 guards_of(int n, const struct note *m)
 	}
 	if (s->posted == s->known)
 		g |= SHIFT_G_IDLE;
+	if (!s->path && !s->errored && !s->fenced)
+		g |= SHIFT_G_OWN;
 	return g;
 }
 
@@ -121,6 +123,8 @@ static void act(int n, enum shift_event event, const struct shift_rule *r,
 	case SHIFT_ACT_NONE:
 	case SHIFT_ACT_UNGATE:
 	case SHIFT_ACT_UNPROTECT:
+	case SHIFT_ACT_FORGET:
+	case SHIFT_ACT_ALONE:
 	case __SHIFT_ACT_MAX:
 		break;
 	case SHIFT_ACT_ASK:
@@ -177,6 +181,7 @@ static void act(int n, enum shift_event event, const struct shift_rule *r,
 		break;
 	case SHIFT_ACT_FAIL:
 	case SHIFT_ACT_APP:
+	case SHIFT_ACT_LEAVE:
 		s->armed = 0;
 		s->shown = true;
 		tell(n, SHIFT_EV_RX_GONE, s->highest, 0, false);
@@ -184,14 +189,20 @@ static void act(int n, enum shift_event event, const struct shift_rule *r,
 	}
 }
 
+static bool holds(void *arg, u32 guard)
+{
+	return *(const u32 *)arg & guard;
+}
+
 static void happen(int n, enum shift_event event, const struct note *m)
 {
+	u32 guards = guards_of(n, m);
 	const struct shift_rule *r;
 	struct node *s = &node[n];
 	bool moved;
 	int i;
 
-	r = shift_fsm_find(s->state, event, guards_of(n, m));
+	r = shift_fsm_find(s->state, event, holds, &guards);
 	if (!r) {
 		illegal++;
 		return;
@@ -246,7 +257,7 @@ static void traffic(int n)
 	    s->state != SHIFT_ST_OFF && s->posted > s->known &&
 	    rnd_one_in(&rnd, 4)) {
 		s->errored = true;
-		happen(n, SHIFT_EV_FAULT, NULL);
+		happen(n, SHIFT_EV_TRIGGER, NULL);
 	}
 }
 
@@ -293,7 +304,7 @@ static void disturb(void)
 		up[rnd_below(&rnd, PATHS)] ^= true;
 		break;
 	case 2: case 3: case 4: case 5:
-		happen(n, SHIFT_EV_FAULT, NULL);	/* a false alarm, or a move is wanted */
+		happen(n, SHIFT_EV_TRIGGER, NULL);	/* a false alarm, or a move is wanted */
 		break;
 	case 6: case 7:
 		happen(n, SHIFT_EV_DEADLINE, NULL);

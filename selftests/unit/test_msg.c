@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 /* The wire form of messages. */
-#include "msg.h"
+#include "pure/msg.h"
 #include "ktap.h"
 
 static u8 buf[SHIFT_MSG_MAX + 8], buf2[SHIFT_MSG_MAX];
@@ -58,21 +58,22 @@ static void any_message(struct rnd *r, u8 type)
 		msg.progress.expected_psn = rnd_below(r, 1u << 24);
 		msg.progress.arm_epoch = rnd32(r);
 		msg.progress.qpn = rnd_below(r, 1u << 24);
-		msg.progress.executed = rnd64(r);
 		break;
 	case SHIFT_MSG_RESOLVE:
 	case SHIFT_MSG_RESOLVED:
-	case SHIFT_MSG_RKEY_GONE:
 		msg.key.rkey = rnd32(r);
 		msg.key.new_rkey = rnd32(r);
 		msg.key.status = rnd_below(r, 4096);
+		msg.key.ask = rnd32(r);
+		break;
+	case SHIFT_MSG_RKEY_GONE:
+		msg.key.rkey = rnd32(r);
+		msg.key.new_rkey = rnd_below(r, __SHIFT_RKEY_MAX);
 		break;
 	case SHIFT_MSG_READY:
 		msg.ready.to = (u8)rnd_below(r, SHIFT_MSG_PATHS);
 		msg.ready.qpn = rnd_below(r, 1u << 24);
 		msg.ready.start_psn = rnd_below(r, 1u << 24);
-		msg.ready.recvs_posted = rnd32(r);
-		msg.ready.ledger_base = rnd64(r);
 		break;
 	case SHIFT_MSG_GONE:
 		msg.gone.reason = rnd32(r);
@@ -144,14 +145,14 @@ static void wire_layout(struct ktap *t)
 {
 	static const u8 want[] = {
 		0x53, 0x48, 0x46, 0x54,				/* magic */
-		2, SHIFT_MSG_PROGRESS, 0, 56,			/* version, type, length */
+		3, SHIFT_MSG_PROGRESS, 0, 56,			/* version, type, length */
 		0x01, 0x02, 0x03, 0x04, 0x05, 0x06, 0x07, 0x08,	/* dst cookie */
 		0x11, 0x12, 0x13, 0x14, 0x15, 0x16, 0x17, 0x18,	/* src cookie */
 		0x21, 0x22, 0x23, 0x24, 0, 0, 0, 0,		/* epoch */
 		1, SHIFT_PROGRESS_UNKNOWN, 2, 1,		/* to, status, path, flags */
 		0x00, 0xab, 0xcd, 0xef,				/* expected psn */
 		0x31, 0x32, 0x33, 0x34, 0, 0, 0, 0,		/* arm epoch */
-		0x41, 0x42, 0x43, 0x44, 0x45, 0x46, 0x47, 0x48,	/* executed */
+		0, 0, 0, 0, 0, 0, 0, 0,
 	};
 	static const u8 sizes[__SHIFT_MSG_MAX] = {
 		[SHIFT_MSG_HEARTBEAT] = 40, [SHIFT_MSG_PAIR] = 104,
@@ -171,10 +172,9 @@ static void wire_layout(struct ktap *t)
 	msg.progress.to = 1;
 	msg.progress.status = SHIFT_PROGRESS_UNKNOWN;
 	msg.progress.path = 2;
-	msg.progress.flags = SHIFT_PROGRESS_PAPER;
+	msg.progress.flags = SHIFT_PROGRESS_AT_LEAST_ONCE;
 	msg.progress.expected_psn = 0xabcdef;
 	msg.progress.arm_epoch = 0x31323334;
-	msg.progress.executed = 0x4142434445464748ull;
 	EXPECT_EQ(t, shift_msg_encode(&msg, buf, sizeof(buf)), sizeof(want));
 	EXPECT(t, !memcmp(buf, want, sizeof(want)));
 
@@ -238,6 +238,9 @@ static void out_of_range(struct ktap *t)
 	REFUSES(t, PROGRESS, msg.progress.flags = 2);
 	REFUSES(t, PROGRESS, msg.progress.expected_psn = 1u << 24);
 	REFUSES(t, RESOLVED, msg.key.status = 4096);
+	REFUSES(t, RKEY_GONE, msg.key.new_rkey = __SHIFT_RKEY_MAX);
+	REFUSES(t, RKEY_GONE, msg.key.status = 1);
+	REFUSES(t, RKEY_GONE, msg.key.ask = 1);
 	REFUSES(t, READY, msg.ready.qpn = 1u << 24);
 	REFUSES(t, READY, msg.ready.start_psn = 1u << 24);
 	REFUSES(t, READY, msg.ready.to = SHIFT_MSG_PATHS);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 /* Packet arithmetic, and resuming a transfer in the middle. */
-#include "psn.h"
+#include "pure/psn.h"
 #include "ktap.h"
 
 static void packets(struct ktap *t)

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 /* Decoding of mlx5's receive rings: what the golden rings do not have, and each refusal. */
-#include "wq_mlx5.h"
+#include "provider/mlx5/wqe.h"
 #include "ktap.h"
 
 static u8 ring[SHIFT_MLX5_MAX_SLOT];

@@ -5,8 +5,8 @@
  * 6.12 do them.
  */
 #include <rdma/rdma_user_rxe.h>
-#include "wq_rxe.h"
-#include "psn.h"
+#include "provider/rxe/wqe.h"
+#include "pure/psn.h"
 #include "ktap.h"
 
 #define MAX_SLOTS	16
@@ -479,12 +479,24 @@ static void rewind_bad_views(struct ktap *t)
 	EXPECT_EQ(t, shift_rxe_rewind(&view, &r), 0);		\
 } while (0)
 	BAD(view.slots = 0);
-	BAD(view.slots = 1);
 	BAD(view.slots = 7);
 	BAD(view.slot_size = shift_rxe_slot_min() - 1);
 	BAD(view.producer = 8);
 	BAD(view.consumer = 0xffffffffu);
 	BAD(view.mtu = 0);
+}
+
+/* A QP that was made with max_send_wr 0 has a ring of one slot, which nothing fits in. */
+static void rewind_without_a_send_queue(struct ktap *t)
+{
+	struct shift_rxe_rewind r;
+
+	rts(1);
+	EXPECT_EQ(t, rewind_now(&r), 0);
+	EXPECT_EQ(t, r.count, 0);
+	/* nothing of it can have broken the QP */
+	nic.error = true;
+	EXPECT_EQ(t, rewind_now(&r), -ENODATA);
 }
 
 static void rewind_of_anything(struct ktap *t)
@@ -517,6 +529,7 @@ static const struct ktap_case cases[] = {
 	KTAP_CASE(rewind_of_a_running_qp),
 	KTAP_CASE(rewind_after_an_error),
 	KTAP_CASE(rewind_bad_views),
+	KTAP_CASE(rewind_without_a_send_queue),
 	KTAP_CASE(rewind_of_anything),
 };
 

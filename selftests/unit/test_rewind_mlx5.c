@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
 /* mlx5: the oldest send without a completion, and its PSN, on rings that go round. */
 #include "ktap.h"
-#include "psn.h"
-#include "rewind_mlx5.h"
+#include "pure/psn.h"
+#include "provider/mlx5/rewind.h"
 
 #define BLOCKS	32
 #define QPN	0x4711

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
 /* Decoding of rxe's slots, and how they go back into a ring. */
 #include <rdma/rdma_user_rxe.h>
-#include "wq_rxe.h"
-#include "psn.h"
+#include "provider/rxe/wqe.h"
+#include "pure/psn.h"
 #include "ktap.h"
 
 #define MAX_SLOTS	16
@@ -115,30 +115,30 @@ static void decode_each_operation(struct ktap *t)
 /* the same, by a doorbell that looks at the head of a slot only */
 static void windows(struct ktap *t)
 {
-	struct shift_window_op op;
+	struct shift_mw_op op;
 	u32 opcode;
 
 	for (opcode = 0; opcode < 300; opcode++) {
 		plain(opcode, 0);
 		one.wqe.wr.wr.mw.length = 1;
-		EXPECT_EQ(t, shift_rxe_window(&one, &op), opcode >= SHIFT_WR_LOCAL_INV &&
+		EXPECT_EQ(t, shift_rxe_mw_op(&one, &op), opcode >= SHIFT_WR_LOCAL_INV &&
 			  opcode <= SHIFT_WR_SEND_WITH_INV);
 	}
 	plain(SHIFT_WR_BIND_MW, 0);
 	one.wqe.wr.wr.mw.mw_rkey = 0x101;
 	one.wqe.wr.wr.mw.rkey = 0x102;
 	one.wqe.wr.wr.mw.length = 64;
-	EXPECT_EQ(t, shift_rxe_window(&one, &op), 1);
+	EXPECT_EQ(t, shift_rxe_mw_op(&one, &op), 1);
 	EXPECT(t, op.opcode == SHIFT_WR_BIND_MW && op.old == 0x101 && op.key == 0x102 &&
 		  op.length == 64);
 	one.wqe.wr.wr.mw.access = SHIFT_WR_ACCESS_ZERO_BASED;
-	EXPECT_EQ(t, shift_rxe_window(&one, &op), -EOPNOTSUPP);
+	EXPECT_EQ(t, shift_rxe_mw_op(&one, &op), -EOPNOTSUPP);
 	one.wqe.wr.wr.mw.access = 0;
 	one.wqe.wr.wr.mw.length = 1ull << 40;
-	EXPECT_EQ(t, shift_rxe_window(&one, &op), -EOPNOTSUPP);
+	EXPECT_EQ(t, shift_rxe_mw_op(&one, &op), -EOPNOTSUPP);
 	plain(SHIFT_WR_SEND_WITH_INV, 0);
 	one.wqe.wr.ex.invalidate_rkey = 77;
-	EXPECT(t, shift_rxe_window(&one, &op) == 1 && op.key == 77);
+	EXPECT(t, shift_rxe_mw_op(&one, &op) == 1 && op.key == 77);
 }
 
 static void decode_refusals(struct ktap *t)

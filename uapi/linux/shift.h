@@ -13,17 +13,18 @@
 
 #define SHIFT_NODE_MAX		64	/* bytes of a node name, with its NUL */
 #define SHIFT_PEER_NICS_MAX	64	/* NICs of one peer */
-#define SHIFT_BACKUPS_MAX	8	/* backups of one NIC */
+#define SHIFT_BACKUPS_MAX	8	/* backups of one NIC of a peer */
+#define SHIFT_PAIR_BACKUPS_MAX	4	/* backups of one device of this node */
 
 enum shift_cmd {
 	SHIFT_CMD_UNSPEC,
 	SHIFT_CMD_NODE_GET,	/* do: node, boot id, ABI version */
 	SHIFT_CMD_NODE_SET,	/* do: NODE */
 	SHIFT_CMD_PAIR_GET,	/* dump */
-	SHIFT_CMD_PAIR_ADD,	/* do: DEV, BACKUP_DEV, perhaps POLICY */
+	SHIFT_CMD_PAIR_ADD,	/* do: DEV, BACKUP_DEV, perhaps POLICY; appends a further backup */
 	SHIFT_CMD_PAIR_DEL,	/* do: DEV */
 	SHIFT_CMD_PEER_GET,	/* dump */
-	SHIFT_CMD_PEER_SET,	/* do: NODE, NIC...; replaces what was known of it */
+	SHIFT_CMD_PEER_SET,	/* do: NODE, NIC...; replaces an entry of that name */
 	SHIFT_CMD_PEER_DEL,	/* do: NODE */
 	SHIFT_CMD_LINK_GET,	/* dump */
 	SHIFT_CMD_QP_GET,	/* dump */
@@ -31,8 +32,8 @@ enum shift_cmd {
 	SHIFT_CMD_PAIR_NTF,	/* event: a pair was added, changed or removed */
 	SHIFT_CMD_LINK_NTF,	/* event: a link changed its state */
 	SHIFT_CMD_QP_NTF,	/* event: see enum shift_qp_event */
-	SHIFT_CMD_QP_MOVE,	/* do: DEV, PATH, perhaps QPN; or LINK_ID: away from it */
-	SHIFT_CMD_PAIR_DRAIN,	/* do: DEV, PATH: 1 all away and kept away, 0 home again */
+	SHIFT_CMD_QP_MOVE,	/* do: DEV, PATH, perhaps QPN; or LINK_ID: all QPs off that link */
+	SHIFT_CMD_PAIR_DRAIN,	/* do: DEV, PATH: 1 keep all QPs off DEV, 0 bring them back */
 	SHIFT_CMD_PAIR_SET,	/* do: DEV, POLICY */
 	SHIFT_CMD_LINK_PROBE,	/* do: LINK_ID: send something that the peer's NIC has to answer */
 	__SHIFT_CMD_MAX,
@@ -46,7 +47,7 @@ enum shift_attr {
 	SHIFT_A_BOOT_ID,	/* binary, 16 bytes */
 	SHIFT_A_ABI_VERSION,	/* u32: of /dev/shift */
 	SHIFT_A_DEV,		/* string: RDMA device that applications open */
-	SHIFT_A_BACKUP_DEV,	/* string: RDMA device that stands in for it */
+	SHIFT_A_BACKUP_DEV,	/* string: backup of DEV that is in use */
 	SHIFT_A_NODE_GUID,	/* u64: of DEV */
 	SHIFT_A_BACKUP_GUID,	/* u64 */
 	SHIFT_A_NIC,		/* nest, repeated: enum shift_nic_attr */
@@ -62,7 +63,7 @@ enum shift_attr {
 	SHIFT_A_QP_STATE,	/* u32: enum shift_qp_state */
 	SHIFT_A_REASON,		/* u32: enum shift_reason; present if unprotected */
 	SHIFT_A_REASON_TEXT,	/* string */
-	SHIFT_A_EPOCH,		/* u32: of the last switch */
+	SHIFT_A_EPOCH,		/* u32: of the last failover */
 	SHIFT_A_PATH,		/* u32: 0 default, 1 backup, 2 default again */
 	SHIFT_A_CAUSE,		/* u32: enum shift_cause */
 	SHIFT_A_QP_EVENT,	/* u32: enum shift_qp_event */
@@ -77,9 +78,9 @@ enum shift_attr {
 	SHIFT_A_BACKUP_PORT_STATE, /* u32 */
 	SHIFT_A_PROTECTED_QPS,	/* u32: PAIR_GET */
 	SHIFT_A_TRACKED_QPS,	/* u32: PAIR_GET: protected or not */
-	SHIFT_A_SWITCHES,	/* u32: switches of the QP so far */
-	SHIFT_A_FAULT_NS,	/* u64: CLOCK_REALTIME, of the last switch; */
-	SHIFT_A_AGREED_NS,	/* u64: each only if it got that far */
+	SHIFT_A_SWITCHES,	/* u32: failovers and moves of the QP so far */
+	SHIFT_A_FAULT_NS,	/* u64: CLOCK_REALTIME of the last failover, by step, ... */
+	SHIFT_A_AGREED_NS,	/* u64: ... each if it got so far */
 	SHIFT_A_FENCED_NS,	/* u64 */
 	SHIFT_A_REPLAYED_NS,	/* u64 */
 	SHIFT_A_COMPLETION_NS,	/* u64 */
@@ -87,6 +88,7 @@ enum shift_attr {
 	SHIFT_A_CONNECTS,	/* u64: how often the link has come up */
 	SHIFT_A_POLICY,		/* u32: enum shift_policy */
 	SHIFT_A_ACKED,		/* u64: sends of the link that the peer's NIC acknowledged */
+	SHIFT_A_PAIR_BACKUP_NAME, /* string, repeated: all backups of DEV, the preferred first */
 	__SHIFT_A_MAX,
 	SHIFT_A_MAX = __SHIFT_A_MAX - 1
 };
@@ -100,15 +102,15 @@ enum shift_nic_attr {
 };
 
 enum shift_link_state {
-	SHIFT_LINK_DOWN,	/* no carrier, none on the way */
+	SHIFT_LINK_DOWN,	/* no connection, and none being made */
 	SHIFT_LINK_CONNECTING,
 	SHIFT_LINK_UP,
 };
 
-/* What becomes of a QP if a NIC cannot be asked how far it got. */
+/* What happens to outstanding work if a NIC cannot be asked how far it got. */
 enum shift_policy {
-	SHIFT_POLICY_STRICT,	/* an error: nothing is executed twice */
-	SHIFT_POLICY_PAPER,	/* posted again, if both ends say so: perhaps twice */
+	SHIFT_POLICY_EXACTLY_ONCE,	/* the application gets an error */
+	SHIFT_POLICY_AT_LEAST_ONCE,	/* if both ends say so, it is posted again, perhaps twice */
 };
 
 /* What operators see of a QP's send side; the inner states are in fsm.h. */
@@ -120,31 +122,33 @@ enum shift_qp_state {
 	SHIFT_QP_WAIT_SIGNALED,
 	SHIFT_QP_WAIT_SINKED,
 	SHIFT_QP_FAILED,
-	SHIFT_QP_RETURNED,	/* on its own NIC again, by a QP of the kernel's */
+	SHIFT_QP_RETURNED,	/* on its own NIC again, on a proxy QP */
 };
 
 /* Why a QP is not protected.  Append only. */
 enum shift_reason {
 	SHIFT_REASON_NONE,
 	SHIFT_REASON_NOT_RTS,		/* not connected yet */
-	SHIFT_REASON_NO_PROVIDER,	/* a stock provider, or one that was refused */
+	SHIFT_REASON_NO_PROVIDER,	/* the provider is not patched, or was refused */
 	SHIFT_REASON_QP_TYPE,		/* not RC */
 	SHIFT_REASON_OPERATION,		/* posted an operation not covered yet */
 	SHIFT_REASON_SRQ,		/* its SRQ cannot be moved, or not with all its QPs */
 	SHIFT_REASON_OLD_OBJECT,	/* PD, MR or CQ older than the pair */
 	SHIFT_REASON_MIRROR_MR,		/* a mirror of its memory failed */
-	SHIFT_REASON_MIRROR_QP,		/* the backup QP could not be made */
+	SHIFT_REASON_MIRROR_QP,		/* a proxy QP could not be made */
 	SHIFT_REASON_ODP,
 	SHIFT_REASON_MW,
 	SHIFT_REASON_NO_PEER,		/* remote GID not in the directory */
 	SHIFT_REASON_LOOPBACK,
 	SHIFT_REASON_NO_SESSION,	/* peer known, its module not reached */
 	SHIFT_REASON_PEER_UNPROTECTED,	/* peer's QP is unprotected or unknown */
-	SHIFT_REASON_APP_ERROR,		/* application's own error, or ERR/RESET */
+	SHIFT_REASON_APP_ERROR,		/* the application caused an error, or set ERR or RESET */
 	SHIFT_REASON_FAILED,		/* a failover failed; error was reported */
 	SHIFT_REASON_DEVICE_GONE,
 	SHIFT_REASON_ADDRESS,		/* no usable GID on the backup */
-	SHIFT_REASON_RINGS,		/* its provider is known, its rings are not covered */
+	SHIFT_REASON_RINGS,		/* the provider is patched, but its rings are not covered */
+	SHIFT_REASON_MTU,		/* the backup cannot carry packets of the QP's path MTU */
+	SHIFT_REASON_DMABUF,		/* a dma-buf of its PD has no mirror */
 	__SHIFT_REASON_MAX
 };
 
@@ -160,13 +164,14 @@ enum shift_cause {
 
 enum shift_qp_event {
 	SHIFT_QP_EV_STATE,	/* protected/unprotected or another state */
-	SHIFT_QP_EV_FAULT,	/* a trigger was accepted */
-	SHIFT_QP_EV_AGREED,	/* the peer consented */
+	SHIFT_QP_EV_FAULT,	/* something failed, and the QP is to leave its path */
+	SHIFT_QP_EV_AGREED,	/* the peer agreed to the failover */
 	SHIFT_QP_EV_FENCED,
 	SHIFT_QP_EV_REPLAYED,	/* running on the new path; REPLAYED, EXECUTED */
 	SHIFT_QP_EV_COMPLETION,	/* first completion on the new path */
-	SHIFT_QP_EV_ABANDONED,	/* switch called off, nothing changed */
+	SHIFT_QP_EV_ABANDONED,	/* failover called off, nothing changed */
 	SHIFT_QP_EV_FAILED,
+	SHIFT_QP_EV_MOVE,	/* an operator or daemon wants the QP on another path */
 };
 
 #endif /* _UAPI_LINUX_SHIFT_H */

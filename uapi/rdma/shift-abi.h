@@ -5,8 +5,8 @@
  *
  * Order of calls: QUERY, REGISTER_CQ for every CQ, REGISTER_SRQ for every SRQ,
  * REGISTER_QP for every RC QP whose CQs are registered, UNREGISTER before the
- * destroy verb (of an SRQ: after it).  Any error
- * leaves the object as it is without the module: the provider goes on as stock.
+ * destroy verb (of an SRQ: after it).  If a call fails, the provider uses the object
+ * as an unpatched provider would.
  *
  * Objects are named by (uverbs command fd, uverbs handle) once, at
  * registration, and by a small id local to the /dev/shift file afterwards.
@@ -38,8 +38,8 @@ enum shift_abi_type {
 
 /*
  * Bits of a QP's flag word, to be looked at under the queue's lock before a post.
- * GATE: do not touch the rings, WAIT. KICK: the QP is away from its device; post
- * as ever, and after receives call KICK.
+ * GATE: do not touch the rings, WAIT. KICK: a proxy QP carries the traffic; post
+ * as usual, and after receives call KICK.
  *
  * mlx5 has no GATE. It looks after it has written the doorbell record, of sends and
  * of receives. KICK: do not ring the doorbell, call KICK. The kernel sets the flag, runs
@@ -51,7 +51,7 @@ enum shift_abi_type {
 
 /*
  * Bits of an SRQ's flag word, to be looked at before and after each post, under the
- * SRQ's lock. AWAY: fill in the table as ever, leave the ring empty, and KICK.
+ * SRQ's lock. AWAY: fill in the table as usual, leave the ring empty, and KICK.
  */
 #define SHIFT_SRQ_FLAG_AWAY	(1u << 0)
 
@@ -119,9 +119,12 @@ struct shift_abi_reg_cq {
 /* What a decoder has to know of a QP's creation: @create_flags */
 #define SHIFT_QP_CREATE_SIGNATURE	(1u << 0)	/* WQEs and CQEs are signed */
 #define SHIFT_QP_CREATE_SCATTER_CQE	(1u << 1)	/* received data may be in the CQE */
-/* its rings cannot be read: others use them, or the format is another; refused, with a reason */
+/*
+ * The kernel cannot read its rings, as the application itself writes to them, or as the format is
+ * not supported.  REGISTER_QP fails, and operators see the reason.
+ */
 #define SHIFT_QP_CREATE_FOREIGN		(1u << 2)
-/* its provider can REBASE, and do so in any thread: its locks are locks */
+/* the provider can REBASE, in any thread, as its queues have real locks */
 #define SHIFT_QP_CREATE_REBASE		(1u << 3)
 #define SHIFT_QP_CREATE_FLAGS_ALL	((1u << 4) - 1)
 
@@ -224,8 +227,8 @@ struct shift_abi_reg_srq {
  * takes in what was posted.
  *
  * KICK of sends, if the provider can REBASE: may sleep, at most one second, while the QP is
- * on its way back to its device.  -EAGAIN: REBASE, or not, and call it again;
- * -ENOTCONN: it is there, ring the doorbell.
+ * being handed back.  -EAGAIN: REBASE if possible, and call KICK again;
+ * -ENOTCONN: the QP was handed back, ring the doorbell.
  */
 struct shift_abi_id {
 	__u32 type;
@@ -260,11 +263,11 @@ enum shift_abi_step {
 };
 
 /**
- * struct shift_abi_rebase - SHIFT_IOC_REBASE: its own QP is given back, with indices from 0
+ * struct shift_abi_rebase - SHIFT_IOC_REBASE: a QP is handed back, with indices from 0
  * @id: of the QP.
  * @step: enum shift_abi_step.
- * @sq_base: out of BEGIN: index of the first send that was not taken in: it gets index 0,
- *	and what is behind it follows; what is before it in the ring goes around.
+ * @sq_base: out of BEGIN: index of the first send that the kernel has not taken in: it gets
+ *	index 0, and those behind it follow; those before it are at the end of the ring then.
  * @rq_base: out of BEGIN: the same of the first receive without a completion.
  * @packets: out of BEGIN: packets << 16 in the anchor up to @sq_base.
  * @sq_number: into DONE: sends that were posted before @sq_base, as @sq_heads_addr counts.
@@ -295,9 +298,9 @@ struct shift_abi_rebase {
 #define SHIFT_IOC_REGISTER_SRQ	_IOWR(0xf5, 0x07, struct shift_abi_reg_srq)
 #define SHIFT_IOC_REBASE	_IOWR(0xf5, 0x08, struct shift_abi_rebase)
 
-/* A bit of a completion's opcode, also of one in error: it is of a receive. */
+/* Bit in a completion's opcode: it is of a receive; valid in error completions, too. */
 #define SHIFT_WC_RECV		(1u << 7)
-/* An opcode of a side ring's: not a completion, but a word to the provider: REBASE. */
+/* Opcode in a side ring: the entry is no completion, but asks the provider to REBASE. */
 #define SHIFT_WC_REBASE		(1u << 8)
 
 /**
@@ -307,7 +310,7 @@ struct shift_abi_rebase {
  *
  * The wr_ids of mlx5 are not in its rings: @wr_id is the index of the send's first
  * block, or the running index of the receive, both modulo 2^16 as in the device's
- * own completions, and the provider makes the application's wr_id of it.
+ * own completions, and the provider finds the application's wr_id by it.
  */
 struct shift_abi_wc {
 	__aligned_u64 wr_id;
@@ -350,8 +353,8 @@ struct shift_abi_side {
  * shown. Its ring cannot tell: rxe takes a WQE out when the first packet of a
  * message comes, and completes it with the last.
  *
- * A receive is named by a tag: index of its entry, and a generation that is never 0
- * and another one each time the entry is used. The wr_id in the ring, and
+ * A receive has a receive id ("tag"): index of its entry, and a generation that is never 0
+ * and is another one each time the entry is used. The wr_id in the ring, and
  * in completions of either ring, is the SRQ's key << 32 | tag.
  *
  * Post: fill in an entry, its tag last (release); order[posted % entries] = tag;
@@ -369,7 +372,7 @@ struct shift_abi_sge {
 
 /**
  * struct shift_abi_srq_entry - one receive
- * @wr_id: the application's; the provider's own business.
+ * @wr_id: the application's; only the provider uses it.
  * @seq: its number in posting order.
  * @tag: 0: free.
  * @num_sge: entries of @sge.

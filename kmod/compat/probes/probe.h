@@ -8,7 +8,7 @@
 #include <rdma/ib_verbs.h>
 #include <rdma/uverbs_ioctl.h>
 
-/* a driver's operation has exactly this prototype (what kCFI compares) */
+/* Fails to compile unless a driver's operation has exactly this prototype, which kCFI compares. */
 #define SHIFT_OP_IS(op, fn) \
 	static_assert(__same_type(((struct ib_device_ops *)NULL)->op, (fn *)NULL))
 

@@ -3,7 +3,7 @@
  * The device's format as kmod/mlx5.h has it, against the kernel's own headers: whether
  * they agree is known when this is compiled.  Kernels whose headers lack mlx5 are left out.
  */
-#include "mlx5.h"
+#include "provider/mlx5/format.h"
 
 #if defined(__has_include) && __has_include(<linux/mlx5/qp.h>)
 #include <linux/mlx5/cq.h>

@@ -1,0 +1,182 @@
+// SPDX-License-Identifier: GPL-2.0
+/* Helpers over objects of the RDMA core. */
+#include <linux/module.h>
+#include <linux/netdevice.h>
+#include <linux/slab.h>
+#include <net/ipv6.h>
+#include <net/sch_generic.h>
+#include <rdma/ib_addr.h>
+#include <rdma/ib_cache.h>
+#include <rdma/uverbs_types.h>
+#include <linux/interrupt.h>
+#include <linux/irq_poll.h>
+#include "core/ib.h"
+
+/**
+ * shift_dev_gid - the address of a device on a path
+ * @ibdev: the device; its port 1 is looked at.
+ * @gid: filled on success.
+ *
+ * Context: process context.
+ * Return: 0, -ENOENT if it has no RoCE v2 GID of a global address.
+ */
+int shift_dev_gid(struct ib_device *ibdev, union ib_gid *gid)
+{
+	const struct ib_gid_attr *attr;
+	bool found = false;
+	int i, len;
+
+	len = ibdev->port_data[1].immutable.gid_tbl_len;
+	for (i = 0; i < len; i++) {
+		attr = rdma_get_gid_attr(ibdev, 1, i);
+		if (IS_ERR(attr))
+			continue;
+		if (attr->gid_type == IB_GID_TYPE_ROCE_UDP_ENCAP) {
+			bool v4 = ipv6_addr_v4mapped((struct in6_addr *)&attr->gid);
+			bool ll = ipv6_addr_type((struct in6_addr *)&attr->gid) &
+				  IPV6_ADDR_LINKLOCAL;
+
+			if (v4 || (!found && !ll)) {
+				*gid = attr->gid;
+				found = true;
+			}
+			if (v4) {
+				rdma_put_gid_attr(attr);
+				break;
+			}
+		}
+		rdma_put_gid_attr(attr);
+	}
+	return found ? 0 : -ENOENT;
+}
+
+/* The network interface that a GID belongs to, held, or NULL.  Any that may take a spinlock. */
+static struct net_device *gid_netdev(struct ib_device *ibdev, const union ib_gid *gid)
+{
+	const struct ib_gid_attr *attr;
+	struct net_device *ndev;
+
+	attr = rdma_find_gid(ibdev, gid, IB_GID_TYPE_ROCE_UDP_ENCAP, NULL);
+	if (IS_ERR(attr))
+		return NULL;
+	rcu_read_lock();
+	ndev = rdma_read_gid_attr_ndev_rcu(attr);
+	if (IS_ERR(ndev))
+		ndev = NULL;
+	dev_hold(ndev);
+	rcu_read_unlock();
+	rdma_put_gid_attr(attr);
+	return ndev;
+}
+
+/**
+ * shift_gid_has_carrier - does the interface that a GID belongs to have a carrier?
+ * @ibdev: the device.
+ * @gid: one of its GIDs.
+ *
+ * RDMA drivers learn of a lost carrier up to a second later; the netdev knows at once.  A carrier
+ * that is back is of use when the netdev's transmit queues work again.
+ *
+ * Context: any that may take a spinlock.
+ */
+bool shift_gid_has_carrier(struct ib_device *ibdev, const union ib_gid *gid)
+{
+	struct net_device *ndev = gid_netdev(ibdev, gid);
+	bool ok = ndev && netif_running(ndev) && netif_carrier_ok(ndev) && !qdisc_tx_is_noop(ndev);
+
+	dev_put(ndev);
+	return ok;
+}
+
+/**
+ * shift_gid_mtu - the MTU of the interface that a GID belongs to
+ * @ibdev: the device.
+ * @gid: one of its GIDs.
+ *
+ * Context: any that may take a spinlock.
+ * Return: bytes; 0: there is no such interface.
+ */
+u32 shift_gid_mtu(struct ib_device *ibdev, const union ib_gid *gid)
+{
+	struct net_device *ndev = gid_netdev(ibdev, gid);
+	u32 mtu = ndev ? READ_ONCE(ndev->mtu) : 0;
+
+	dev_put(ndev);
+	return mtu;
+}
+
+/**
+ * shift_gid_carries - can packets of a path MTU be sent from a GID?
+ * @ibdev: the device; its port 1 is looked at.
+ * @gid: one of its GIDs.
+ * @mtu: path MTU, bytes.
+ *
+ * The port's active MTU need not be that of the GID's interface, which may be a VLAN.
+ *
+ * Context: process context; may sleep on the device.
+ * Return: false if not; true if it can, or if that cannot be told.
+ */
+bool shift_gid_carries(struct ib_device *ibdev, const union ib_gid *gid, u32 mtu)
+{
+	u32 netdev = shift_gid_mtu(ibdev, gid);
+	struct ib_port_attr attr;
+
+	if (netdev && ib_mtu_enum_to_int(iboe_get_mtu(netdev)) < (int)mtu)
+		return false;
+	return ib_query_port(ibdev, 1, &attr) || ib_mtu_enum_to_int(attr.active_mtu) >= (int)mtu;
+}
+
+/**
+ * shift_qp_stop - bring a kernel-owned QP to ERR, and wait until nothing is received any more
+ * @qp: any.
+ *
+ * This comes before the RESET of a QP that may be receiving: the RESET and the responder of rxe of
+ * 6.1 both drop a packet's reference to it.  Drivers receive under RCU.
+ *
+ * Context: process context; sleeps.
+ * Return: 0 or a negative errno.
+ */
+int shift_qp_stop(struct ib_qp *qp)
+{
+	struct ib_qp_attr attr = { .qp_state = IB_QPS_ERR };
+	int err = ib_modify_qp(qp, &attr, IB_QP_STATE);
+
+	if (!err)
+		synchronize_rcu_expedited();
+	return err;
+}
+
+/**
+ * shift_qp_drain - drop packets that reached a QP during its RESET, before it is destroyed
+ * @qp: in RESET.
+ * @ops: of its device; the driver's own for an application's QP.
+ *
+ * rxe may queue a packet that it has checked just before the RESET, and then never processes
+ * it: on 6.12 the destruction of the QP waits 50 s for that packet.  rxe receives under RCU, so
+ * that a second RESET after a grace period drops the packet.
+ *
+ * Context: process context; sleeps.
+ */
+void shift_qp_drain(struct ib_qp *qp, const struct ib_device_ops *ops)
+{
+	struct ib_qp_attr attr = { .qp_state = IB_QPS_RESET };
+
+	synchronize_rcu_expedited();
+	ops->modify_qp(qp, &attr, IB_QP_STATE, NULL);
+}
+
+/**
+ * shift_qp_quiet - RESET a kernel-owned QP before it is destroyed
+ * @qp: not posted to any more.
+ *
+ * rxe of 6.1 crashes if a QP is destroyed that still sends or receives.
+ *
+ * Context: process context; sleeps.
+ */
+void shift_qp_quiet(struct ib_qp *qp)
+{
+	struct ib_qp_attr attr = { .qp_state = IB_QPS_RESET };
+
+	ib_modify_qp(qp, &attr, IB_QP_STATE);
+	shift_qp_drain(qp, &qp->device->ops);
+}

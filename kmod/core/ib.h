@@ -1,0 +1,18 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/* Helpers over objects of the RDMA core. */
+#ifndef SHIFT_CORE_IB_H
+#define SHIFT_CORE_IB_H
+
+#include <rdma/ib_verbs.h>
+
+/* ib.c */
+/* first usable GID of port 1: RoCE v2, IPv4-mapped before global IPv6 */
+int shift_dev_gid(struct ib_device *ibdev, union ib_gid *gid);
+bool shift_gid_has_carrier(struct ib_device *ibdev, const union ib_gid *gid);
+u32 shift_gid_mtu(struct ib_device *ibdev, const union ib_gid *gid);
+bool shift_gid_carries(struct ib_device *ibdev, const union ib_gid *gid, u32 mtu);
+int shift_qp_stop(struct ib_qp *qp);			/* no lock needed */
+void shift_qp_drain(struct ib_qp *qp, const struct ib_device_ops *ops);
+void shift_qp_quiet(struct ib_qp *qp);			/* no lock needed */
+
+#endif /* SHIFT_CORE_IB_H */

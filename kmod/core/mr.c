@@ -1,0 +1,94 @@
+// SPDX-License-Identifier: GPL-2.0
+/* Shadows of MRs, and the translation of their keys to those of the mirror. */
+#define pr_fmt(fmt) KBUILD_MODNAME ": " fmt
+
+#include <linux/module.h>
+#include <linux/sched/mm.h>
+#include <linux/slab.h>
+#include "compat/compat.h"
+#include "core/object.h"
+#include "core/pair.h"
+#include "pure/wr.h"
+
+/*
+ * Deregister the mirror of an MR that nobody can look up any more.  Process context.
+ *
+ * verbs/mirror.c has credited the pages of the mirror to the process.  Deregistration uncharges
+ * them once more, so they are charged again before it.
+ */
+void shift_mr_drop_mirror(struct shift_mr *smr)
+{
+	struct ib_mr *mirror = xchg(&smr->mirror, NULL);
+
+	if (!mirror)
+		return;
+	atomic64_add(smr->npages, &smr->mm->pinned_vm);
+	if (ib_dereg_mr(mirror)) {
+		atomic64_sub(smr->npages, &smr->mm->pinned_vm);
+		pr_warn_ratelimited("a mirror MR could not be deregistered\n");
+	}
+	shift_pair_drop_mirror(smr->spd->pair);
+}
+
+static void mr_release(struct kref *ref)
+{
+	struct shift_mr *smr = container_of(ref, struct shift_mr, ref);
+
+	WARN_ON_ONCE(smr->mirror || smr->umem);
+	mmdrop(smr->mm);
+	shift_pd_put(smr->spd);
+	kfree_rcu(smr, rcu);
+}
+
+void shift_mr_put(struct shift_mr *smr)
+{
+	kref_put(&smr->ref, mr_release);
+}
+
+/**
+ * shift_mr_find - the MR that a key of the default device names
+ * @sdev: default device.
+ * @key: its lkey or rkey.
+ *
+ * Context: process context.
+ * Return: the MR with a reference, or NULL.
+ */
+struct shift_mr *shift_mr_find(struct shift_dev *sdev, u32 key)
+{
+	struct shift_mr *smr;
+
+	xa_lock(&sdev->mrs);
+	smr = xa_load(&sdev->mrs, key >> 8);
+	if (smr)
+		kref_get(&smr->ref);
+	xa_unlock(&sdev->mrs);
+	return smr;
+}
+
+/**
+ * shift_mr_translate - the local key of a buffer on a path
+ * @spd: the QP's PD: a key of another PD is refused.
+ * @sge: address, length and lkey as the application gave them.
+ * @path: on the default device the key stays, and no mirror is needed.
+ * @key: the result.
+ *
+ * Context: any.
+ * Return: 0, -EACCES.
+ */
+int shift_mr_translate(struct shift_pd *spd, const struct shift_sge *sge, u8 path, u32 *key)
+{
+	bool backup = path == SHIFT_PATH_BACKUP;
+	struct shift_mr *smr;
+	int err = -EACCES;
+
+	rcu_read_lock();
+	smr = xa_load(&spd->sdev->mrs, sge->lkey >> 8);
+	if (smr && (!backup || READ_ONCE(smr->mirror)) && smr->lkey == sge->lkey &&
+	    smr->spd == spd && sge->addr >= smr->iova && sge->length <= smr->length &&
+	    sge->addr - smr->iova <= smr->length - sge->length) {
+		*key = backup ? smr->mirror_lkey : sge->lkey;
+		err = 0;
+	}
+	rcu_read_unlock();
+	return err;
+}

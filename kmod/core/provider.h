@@ -1,0 +1,173 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/*
+ * What differs between kinds of devices: the rings that the user-space provider of a kind
+ * writes, and how a QP is stopped and its work taken over.  The rest of the module knows only
+ * operations in the ledger, and receives, by their sequence number.
+ */
+#ifndef SHIFT_CORE_PROVIDER_H
+#define SHIFT_CORE_PROVIDER_H
+
+#include "core/qp.h"
+
+/**
+ * struct shift_new_cq - a CQ that is being registered
+ * @again: in: it was registered before, and a resize has replaced its ring: must not be refused
+ *	because the caller may not lock more memory.
+ * @pins: out: its memory, but for the flag word.
+ * @priv: out: what else the provider keeps of the CQ, or NULL; kmalloc'ed, freed by the caller.
+ *	If it was registered before, that of its first registration is kept.
+ */
+struct shift_new_cq {
+	bool again;
+	struct shift_cq_pins pins;
+	void *priv;
+};
+
+/**
+ * struct shift_new_qp - a QP that is being registered
+ * @pins: out: its memory, but for the flag word.
+ * @entries: out: slots of the ledger, a power of two.
+ * @priv: out: what else the provider keeps of the QP, or NULL; for @release.
+ * @tracks_mws: out: the provider records operations on memory windows.
+ */
+struct shift_new_qp {
+	struct shift_qp_pins pins;
+	u32 entries;
+	void *priv;
+	bool tracks_mws;
+};
+
+/* Called for a completion in a CQ, with its wr_id, enum ib_wc_status, and QP number. */
+typedef void shift_cqe_fn(void *arg, u64 wr_id, u32 status, u32 qpn);
+
+/**
+ * struct shift_provider - one kind of device: Documentation/internals/providers.md
+ * @id: enum shift_abi_provider.
+ * @driver: driver of its devices.
+ * @windows: QPs with memory windows can be protected.
+ * @tells_in_reset: a QP in RESET can be asked how far it has received, and only then is the
+ *	answer final; else it is asked in ERR.
+ * @endless_retries: retry_cnt that means retries without an end; 0: none does.
+ *
+ * Registration; process context of the owner, no lock held; the caller drops what was pinned
+ * and made, also after an error:
+ * @pin_cq: pin and check a CQ, all but its flag word.
+ * @pin_qp: pin and check a QP, all but its flag word.
+ * @pin_srq: pin and check the ring of an SRQ.  NULL: QPs on SRQs are not protected, and neither
+ *	@cq_unpolled nor @srq_empty is called.
+ * @release: free what @pin_qp has left in priv.  Called in an RCU callback with bottom halves off:
+ *	kvfree() takes that for an interrupt and defers what it cannot do there.
+ * @cq_leaves: a CQ is about to be resized: wait until fences have read what a resize loses.
+ *	NULL: a resize loses nothing that a fence needs.
+ * @send_slots: number of sends that may be outstanding.
+ *
+ * An SRQ none of whose QPs can execute another packet; ssrq->lock:
+ * @cq_unpolled: call @fn for each completion in a CQ that was not polled yet.  ring_sem is held
+ *	for reading, so that the ring stays.
+ * @srq_empty: empty the SRQ's ring, for QPs that draw from it later.
+ *
+ * A CQ; scq->lock:
+ * @armed: does the application wait for an event?  True once for each time that it asks for one.
+ *	NULL: the op req_notify_cq says so.
+ * @sleeps: has the application ever asked for an event?  NULL: no QP of this kind is handed back.
+ *
+ * A QP on its own device; sqp->lock, unless said otherwise:
+ * @posting: the application has rung a doorbell that is about to be passed on; RCU, no lock.
+ *	NULL: of no interest.
+ * @restarts: the QP was reset, which drops all that was posted.  NULL: of no interest.
+ * @executed: the ledger now has only what was not executed.  NULL: of no interest.
+ * @invalidations: how often this QP has invalidated the peer's window of a key.  NULL: never.
+ * @starts: the next arming begins at the present indices of the rings: the QP was registered in
+ *	RESET, or is about to go to RTS.
+ * @movable: can the outstanding operations be posted on another device?  The application may post
+ *	meanwhile.  0, -EOPNOTSUPP; -EAGAIN: that is not known now.
+ * @cause: status that broke the QP, as its rings have it: enum ib_wc_status, 0: none.
+ *	ledger_lock.
+ * @first_error: the QP's first error completion is about to be polled.  Any context.
+ * @hold: keep the application from posting; false if a thread may still post.
+ * @still: has all that was posted been completed?
+ * @once: is an atomic outstanding?  NULL: then it is not movable.
+ * @keeps: was something posted that a proxy QP may not post?  NULL: never.
+ * @doorbell: the QP stays on its own device: ring doorbells that were kept back.
+ *
+ * @fence: stop the QP for good, and fill ledger and receives with what has no completion.
+ *	ring_sem is held for reading.  See shift_fence() for what it returns.
+ *
+ * A QP that was fenced, whose rings the kernel reads; ledger_lock:
+ * @away_flags: the flag word while it is away from its own QP.
+ * @kick_sends: the provider calls KICK for sends, too, as no doorbell reaches the kernel.
+ * @take: copy the next operation that was posted to the ledger's head.  1: done; 0: there is
+ *	none; a negative errno: it cannot be decoded, and @wr is not valid.  The same operation
+ *	is returned again until the caller appends it.
+ * @decode: decode an operation of the ledger; inline data stays valid until the next call.
+ * @wr_id: the wr_id of an operation of the ledger, or by what the provider finds it.
+ * @completed: operations before @seq are about to be completed, which frees their slots.
+ * @recvs_posted: number of receives that were posted and not taken in.
+ * @take_recv: copy the receive with that number into the record of receives.
+ * @decode_recv: decode a receive of that record.
+ * @recv_wr_id: as @wr_id, of a receive.
+ * @recvs_completed: as @completed, of receives.
+ * @rebase: tell the provider which indices are to become 0.  -EAGAIN: not known now.  NULL: the
+ *	QP cannot be handed back.
+ * @rebased: the indices begin with 0; nothing is outstanding but receives, which are taken in
+ *	anew.
+ */
+struct shift_provider {
+	u32 id;
+	enum rdma_driver_id driver;
+
+	bool windows, tells_in_reset;
+	u8 endless_retries;
+
+	int (*pin_cq)(struct shift_new_cq *new, const struct shift_abi_reg_cq *reg);
+	int (*pin_qp)(struct shift_dev *sdev, struct shift_new_qp *new,
+		      const struct shift_abi_reg_qp *reg);
+	int (*pin_srq)(struct shift_ring *ring, const struct shift_abi_reg_srq *reg);
+	void (*release)(void *priv);
+	void (*cq_leaves)(const struct shift_cq *scq);
+	u32 (*send_slots)(const struct shift_qp *sqp);
+
+	void (*cq_unpolled)(const struct shift_cq *scq, shift_cqe_fn *fn, void *arg);
+	void (*srq_empty)(struct shift_srq *ssrq);
+
+	bool (*armed)(struct shift_cq *scq, bool solicited);
+	bool (*sleeps)(const struct shift_cq *scq);
+
+	void (*posting)(struct shift_qp *sqp);
+	void (*restarts)(struct shift_qp *sqp);
+	void (*executed)(struct shift_qp *sqp);
+	u32 (*invalidations)(struct shift_qp *sqp, u32 key);
+	void (*starts)(struct shift_qp *sqp);
+	int (*movable)(struct shift_qp *sqp);
+	u32 (*cause)(struct shift_qp *sqp);
+	void (*first_error)(struct shift_qp *sqp, u32 status);
+	bool (*hold)(struct shift_qp *sqp);
+	bool (*still)(struct shift_qp *sqp);
+	bool (*once)(struct shift_qp *sqp);
+	bool (*keeps)(struct shift_qp *sqp);
+	void (*doorbell)(struct shift_qp *sqp);
+
+	int (*fence)(struct shift_qp *sqp, bool *errored);
+
+	u32 (*away_flags)(const struct shift_qp *sqp);
+	bool kick_sends;
+	int (*take)(struct shift_qp *sqp, struct shift_wr *wr);
+	int (*decode)(struct shift_qp *sqp, u64 seq, struct shift_wr *wr);
+	u64 (*wr_id)(const struct shift_qp *sqp, u64 seq);
+	void (*completed)(struct shift_qp *sqp, u64 seq);
+	u32 (*recvs_posted)(const struct shift_qp *sqp);
+	void (*take_recv)(struct shift_qp *sqp, u64 seq);
+	int (*decode_recv)(const struct shift_qp *sqp, u64 seq, struct shift_wr *wr);
+	u64 (*recv_wr_id)(const struct shift_qp *sqp, u64 seq);
+	void (*recvs_completed)(struct shift_qp *sqp, u64 seq);
+	int (*rebase)(struct shift_qp *sqp, struct shift_abi_rebase *base);
+	void (*rebased)(struct shift_qp *sqp, const struct shift_abi_rebase *base);
+};
+
+/* The provider of a device, if @id says the same; else NULL. */
+static inline const struct shift_provider *shift_dev_provider(const struct shift_dev *sdev, u32 id)
+{
+	return sdev->provider && sdev->provider->id == id ? sdev->provider : NULL;
+}
+
+#endif /* SHIFT_CORE_PROVIDER_H */

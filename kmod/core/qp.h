@@ -1,0 +1,546 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/* The shadow of a user QP: its parts, their locks and owners. */
+#ifndef SHIFT_CORE_QP_H
+#define SHIFT_CORE_QP_H
+
+#include <linux/completion.h>
+#include <linux/kref.h>
+#include <linux/llist.h>
+#include <linux/mutex.h>
+#include <linux/wait.h>
+#include <linux/workqueue.h>
+#include "core/kick.h"
+#include "core/object.h"
+#include "core/pair.h"
+#include "core/queue.h"
+#include "core/ring.h"
+#include "pure/fsm.h"
+#include "pure/ledger.h"
+#include "pure/psn.h"
+
+struct shift_link;
+struct shift_provider;
+struct shift_proxy;
+struct shift_srq;
+struct shift_srq_pool;
+
+/**
+ * enum shift_link_news - what has happened to a link: bits of shift_link_user.news
+ * @SHIFT_LINK_NEWS_UP: it has come up.
+ * @SHIFT_LINK_NEWS_DOWN: it went down.
+ * @SHIFT_LINK_NEWS_SILENT: it went down, as the path loses all packets.
+ * @SHIFT_LINK_NEWS_RESTARTED: its peer came back with another boot id.
+ */
+enum shift_link_news {
+	SHIFT_LINK_NEWS_UP,
+	SHIFT_LINK_NEWS_DOWN,
+	SHIFT_LINK_NEWS_SILENT,
+	SHIFT_LINK_NEWS_RESTARTED,
+};
+
+/**
+ * struct shift_link_user - a QP in the list of a link that it uses
+ * @entry: in the list; the link's users_lock.
+ * @sqp: the QP.  It leaves the list before its last reference is dropped.
+ * @up: the link is up; written by the link, for readers without a lock.
+ * @news: enum shift_link_news; atomic.  Set by the link, taken by the QP's work item.
+ */
+struct shift_link_user {
+	struct list_head entry;
+	struct shift_qp *sqp;
+	bool up;
+	unsigned long news;
+};
+
+/**
+ * struct shift_arming - one period of a QP on one path, from its connection to its RESET
+ * @path: the path; 0: its own QP.
+ * @epoch: of the failover that connected it; 0: the application connected it.
+ * @psn: in armed[]: the first PSN of the peer.  In resp: the PSN that our responder expected when
+ *	the arming ended.  In outstanding: the PSN of our oldest operation that may be unexecuted.
+ */
+struct shift_arming {
+	u8 path;
+	u32 epoch, psn;
+};
+
+/** struct shift_qp_times - CLOCK_REALTIME ns of the last failover, for operators */
+struct shift_qp_times {
+	u64 fault, agreed, fenced, replayed, completion;
+};
+
+/**
+ * enum shift_rebase - how far the provider is with its rings: proxy/rebase.c; ledger_lock
+ * @SHIFT_REBASE_NONE: it is not wanted.
+ * @SHIFT_REBASE_WANTED: all is stopped and empty: the provider may begin.
+ * @SHIFT_REBASE_BUSY: the provider changes its rings: the kernel does not read there.
+ * @SHIFT_REBASED: the indices of the rings begin with 0.
+ */
+enum shift_rebase {
+	SHIFT_REBASE_NONE,
+	SHIFT_REBASE_WANTED,
+	SHIFT_REBASE_BUSY,
+	SHIFT_REBASED,
+};
+
+/**
+ * struct shift_qp_app - what the application has set, and the application's name
+ * @init: attributes at creation.
+ * @asked_send, @asked_recv: depths that the application asked for.
+ * @state: state that the application has brought it to; it and all below are from modify_qp.
+ * @attr: last values of the attributes with which proxy QPs are connected.
+ *
+ * Set at creation, or under sqp->lock.
+ */
+struct shift_qp_app {
+	pid_t pid;
+	char comm[TASK_COMM_LEN];
+	struct ib_qp_init_attr init;
+	u32 asked_send, asked_recv;
+	bool sig_all;
+	enum ib_qp_state state;
+	u32 dest_qpn, sq_psn, rq_psn, mtu;
+	union ib_gid sgid, dgid;
+	struct ib_qp_attr attr;
+};
+
+/**
+ * struct shift_qp_failover - the state of protection, and of the failover under way
+ * @state: written by failover/state.c only, also under inbox_lock.
+ * @reason: why it is not protected, if @state is OFF, FAIL or APP.
+ * @epoch: the epoch that was joined last.
+ * @highest: the highest epoch that was sent or joined.
+ * @path: the active path.
+ * @to: the path that the failover goes to.
+ * @asks: SWITCH_REQs sent in this failover.
+ * @resp: the last arming in which our responder executed anything.
+ * @armed: the last arming of each path.
+ * @qpn_here: number of our QP on the new path, in the failover that was joined last.
+ * @unfenced: a NIC could not be asked since the last RUN.
+ * @cause: why it leaves its path.
+ * @began_ns: ktime: when the failover under way began.
+ * @deadline_ns: ktime: when the present state ends.
+ * @resends: copies that were sent since that time began.
+ * @reacked_ns: ktime: when an answer to the peer was repeated.
+ * @error_status: enum ib_wc_status: first error that was kept back.
+ * @error_pos: position in the send CQ's ring at that time.
+ * @error_rpos: position in the receive CQ's ring at that time.
+ * @fail_status: status for the first unfinished operation.
+ * @pending_status: status of an error that was kept back, and waits for room in the CQ.
+ * @stop_status: status for an operation that cannot be replayed, which gets it when all before it
+ *	is done; ledger_lock.
+ * @first_done: the first completion on the new path was seen; ledger_lock.
+ * @switches, @replayed, @executed, @times: figures for operators.
+ *
+ * Owner: failover/.  Under sqp->lock, if nothing else is said.
+ */
+struct shift_qp_failover {
+	enum shift_state state;
+	enum shift_reason reason;
+	u32 epoch, highest;
+	u8 path, to;
+	u8 asks;
+	struct shift_arming resp;
+	struct shift_arming armed[SHIFT_PATHS];
+	u32 qpn_here;
+	bool unfenced;
+	enum shift_cause cause;
+	u64 began_ns;
+	u64 deadline_ns;
+	unsigned int resends;
+	u64 reacked_ns;
+	u32 error_status;
+	u32 error_pos;
+	u32 error_rpos;
+	u32 fail_status;
+	u32 pending_status;
+	u32 stop_status;
+	bool first_done;
+	u32 switches;
+	u32 replayed, executed;
+	struct shift_qp_times times;
+};
+
+/**
+ * struct shift_qp_peer - what is known of the other end
+ * @cookie: the cookie of the peer's QP.
+ * @link: links of the default and of the backup device.
+ * @use: entries in the lists of these links; each is in one while its @link is set.
+ * @ok: PAIR was exchanged both ways.
+ * @told: the peer was sent our cookie and its own.
+ * @boot: the peer's boot id at that time.
+ * @atomic: the peer's NICs are atomic towards each other.
+ * @windows: both ends record operations on memory windows.
+ * @resolved: the peer was, or is being, told remote keys of ours; any context.
+ * @mute: the peer has not said that it has forgotten a key, and is not waited for; any context.
+ * @tries: number of PAIRs sent.
+ * @rkeys: remote key on the default path -> remote key on the present path; has a lock of its own.
+ * @rkey_asks: number of the last key that was asked for.
+ * @rkey_asked: jiffies of the last RESOLVE.
+ * @rkey_since: ktime since when the key @rkey_waits is waited for, in epoch @rkey_epoch.
+ *
+ * Owner: failover/pairing.c and resolve.c.  Under sqp->lock, if nothing else is said.
+ */
+struct shift_qp_peer {
+	u64 cookie;
+	struct shift_link *link[2];
+	struct shift_link_user use[2];
+	union ib_gid backup_sgid, backup_dgid;
+	bool ok;
+	bool told;
+	u8 boot[16];
+	bool atomic;
+	bool windows;
+	bool resolved;
+	bool mute;
+	unsigned int tries;
+	struct xarray rkeys;
+	u32 rkey_asks;
+	unsigned long rkey_asked;
+	u64 rkey_since;
+	u32 rkey_waits, rkey_epoch;
+};
+
+/**
+ * struct shift_qp_move - a move that an operator or failback wants
+ * @to: SHIFT_PATH_DEFAULT (its own device) or SHIFT_PATH_BACKUP.
+ * @until: ktime: until then the move is tried again; 0: there is no move.
+ * @next: ktime of the next try.
+ * @atomic_until: ktime: until then an atomic waits for the move to its own device; 0: none waits.
+ * @waits: SHIFT_QP_WAIT_*: what a move waits for; 0: nothing.
+ *
+ * Owner: failover/move.c.  Under sqp->lock.
+ */
+struct shift_qp_move {
+	u8 to;
+	u64 until, next;
+	u64 atomic_until;
+	u8 waits;
+};
+
+/**
+ * struct shift_qp_handback - how far the handback to the application's own QP is
+ * @hold: what is posted waits; ledger_lock.
+ * @rebase: how far the provider is with its rings; ledger_lock.
+ * @ask: the next SWITCH_REQ asks for a handback.
+ * @aborted: the handback was given up; the failover back to a proxy QP is not counted.
+ * @tired: a post has waited for too long; ledger_lock.
+ * @connected: the application's own QP is connected, and the handback is not over.
+ * @alone: the peer's QP is gone: its READY is not waited for.
+ * @nudged: a message to the provider is in a side ring, and was not polled.
+ * @nudged_ns: ktime when it was put there.
+ * @awake_ns: ktime when the provider was seen to poll.
+ * @next_ns: ktime of the next try.
+ * @tries: tries since the QP is back on its own device.
+ * @node: in the list of QPs that are being handed back; core/qp.c.
+ * @peer_qpn: the peer's own QP.
+ *
+ * Owner: failover/handback.c and proxy/rebase.c.  Under sqp->lock, if nothing else is said.
+ */
+struct shift_qp_handback {
+	bool hold;
+	enum shift_rebase rebase;
+	bool ask;
+	bool aborted;
+	bool tired;
+	bool connected;
+	bool alone;
+	bool nudged;
+	u64 nudged_ns, awake_ns, next_ns;
+	u8 tries;
+	struct list_head node;
+	u32 peer_qpn;
+};
+
+#define SHIFT_PIN_WORDS		5
+
+/**
+ * struct shift_qp_pins - user memory of a QP, pinned and checked
+ * @sq: send ring.
+ * @rq: receive ring; not pinned: none.
+ * @more: another ring that the provider of its kind uses.
+ * @gate: flag word.
+ * @word: words that the provider of its kind uses; it has names for them.
+ */
+struct shift_qp_pins {
+	struct shift_ring sq, rq, more;
+	struct shift_word gate, word[SHIFT_PIN_WORDS];
+};
+
+/**
+ * struct shift_qp_rings - what its provider has registered
+ * @registered: the rings below are valid.
+ * @rebases: its provider can REBASE.
+ * @start_told: provider->starts() was called for the next RTS.
+ * @provider: set when it is registered for the first time; then it stays.
+ * @pins: user memory; valid while @registered.
+ * @priv: memory of the provider, freed with the ledger.
+ * @tracks_mws: the provider records operations on memory windows.
+ * @held: the flag word says that posts have to wait: threads WAIT at @gate_wait.
+ *
+ * Owner: verbs/register.c.  Changed under sqp->lock and ledger_lock, read under either.
+ */
+struct shift_qp_rings {
+	bool registered;
+	bool rebases;
+	bool start_told;
+	const struct shift_provider *provider;
+	struct shift_qp_pins pins;
+	void *priv;
+	bool tracks_mws;
+	bool held;
+	wait_queue_head_t gate_wait;
+};
+
+/**
+ * struct shift_qp_record - what was posted and is not completed, while it is away
+ * @ledger: sends.
+ * @recvs: receives.
+ * @live: its own QP is fenced, so that what is posted goes into this record.
+ * @outstanding: the arming in which operations were sent that may or may not be executed.
+ * @any_outstanding: @outstanding is valid.
+ * @proxy: the active proxy QP; changed under sqp->lock, too.
+ *
+ * Owner: proxy/.  Under ledger_lock.
+ */
+struct shift_qp_record {
+	struct shift_ledger ledger;
+	struct shift_recvs recvs;
+	bool live;
+	struct shift_arming outstanding;
+	bool any_outstanding;
+	struct shift_proxy *proxy;
+};
+
+/**
+ * struct shift_qp_proxies - its proxy QPs that are not active
+ * @spare: never connected: one for each path.
+ * @qpn: QP numbers of @spare, 0: there is none; for readers without a lock.
+ * @retired: stopped for good, to be destroyed.
+ *
+ * Owner: proxy/proxy.c.  Under sqp->lock.
+ */
+struct shift_qp_proxies {
+	struct shift_proxy *spare[SHIFT_PATHS];
+	u32 qpn[SHIFT_PATHS];
+	struct list_head retired;
+	unsigned int nretired;
+};
+
+/**
+ * struct shift_qp_srq - the QP as a member of a shared receive queue
+ * @ssrq: set at creation; NULL: it has a receive queue of its own.
+ * @pool: the pool that it draws from, or has drawn from; NULL: the user's ring.
+ * @live: it can receive.
+ * @left: it has left its path before other QPs of the SRQ.
+ * @waits: READY is to be sent when the SRQ's receives are on the new path.
+ * @overdue: it has left its path, and other QPs of the SRQ could not follow in time.
+ * @keeps: nothing is half received: on the same path it may go on drawing from the same pool;
+ *	sqp->lock.
+ * @done: receives that were completed and not shown; ledger_lock.
+ *
+ * Owner: srq/members.c.  Under ssrq->lock, if nothing else is said.
+ */
+struct shift_qp_srq {
+	struct shift_srq *ssrq;
+	struct list_head node;
+	struct shift_srq_pool *pool;
+	bool live;
+	bool left;
+	bool waits;
+	bool overdue;
+	bool keeps;
+	struct list_head done;
+};
+
+/**
+ * struct shift_qp_pending - what waits for its work item
+ * @flags: enum shift_qp_bit; atomic.
+ * @soon: in the list of SHIFT_QPB_SOON; failover/pairing.c.
+ * @mailbox: messages.
+ * @queued_ns: ktime: when the peer has said that a message of @queued_epoch waits there.
+ *
+ * Owner: core/kick.c.  Under inbox_lock.
+ */
+struct shift_qp_pending {
+	unsigned long flags;
+	struct work_struct work;
+	struct delayed_work timer;
+	struct llist_node soon;
+	struct shift_mailbox mailbox;
+	u64 queued_ns;
+	u32 queued_epoch;
+};
+
+/**
+ * struct shift_qp - a user RC QP and its shadow
+ * @qp: its own QP; NULL once destroyed; under @lock.
+ * @qpn: its number.
+ * @cookie: the number by which peers name it; core/qp.c.
+ * @lock: serializes the work item with modify, query and destroy; sleeps.
+ * @ledger_lock: protects @rec, and the consumer indices of the user's rings; taken in completion
+ *	context, inside @lock.
+ * @inbox_lock: protects @pend.
+ *
+ * Each part says who owns it, and under which lock it is.
+ */
+struct shift_qp {
+	struct shift_obj obj;
+	struct kref ref;
+	struct shift_dev *sdev;
+	struct shift_pd *spd;
+	struct shift_cq *scq, *rcq;
+	struct ib_qp *qp;
+	u32 qpn;
+	u64 cookie;
+
+	struct mutex lock;
+	struct shift_qp_app app;
+	struct shift_qp_failover fo;
+	struct shift_qp_peer peer;
+	struct shift_qp_move move;
+	struct shift_qp_handback handback;
+	struct shift_qp_rings rings;
+	struct shift_qp_proxies proxies;
+	struct shift_qp_srq srqm;
+
+	spinlock_t ledger_lock;
+	struct shift_qp_record rec;
+
+	spinlock_t inbox_lock;
+	struct shift_qp_pending pend;
+};
+
+/* The shadow of a QP, or NULL: it is not tracked. */
+static inline struct shift_qp *shift_qp_find(const struct ib_qp *qp)
+{
+	struct shift_obj *obj = shift_object_find(qp, SHIFT_OBJ_QP);
+
+	return obj ? container_of(obj, struct shift_qp, obj) : NULL;
+}
+
+static inline bool shift_state_is_protected(enum shift_state state)
+{
+	return state != SHIFT_ST_OFF && state != SHIFT_ST_FAIL && state != SHIFT_ST_APP;
+}
+
+/* Is it connected to itself?  Constant from RTR to RESET, so any context while it is protected. */
+static inline bool shift_qp_is_loop(const struct shift_qp *sqp)
+{
+	return sqp->app.dest_qpn == sqp->qpn &&
+	       !memcmp(&sqp->app.dgid, &sqp->app.sgid, sizeof(sqp->app.dgid));
+}
+
+/* Is there a peer that it moves with?  sqp->lock */
+static inline bool shift_qp_is_protected(const struct shift_qp *sqp)
+{
+	lockdep_assert_held(&sqp->lock);
+	return shift_state_is_protected(sqp->fo.state);
+}
+
+/* Has it left its own QP, or was that stopped?  Without sqp->lock the answer may be old. */
+static inline bool shift_qp_is_moved(const struct shift_qp *sqp)
+{
+	return sqp->fo.path || test_bit(SHIFT_QPB_FENCED, &sqp->pend.flags);
+}
+
+/* Is its own QP not what the application's verbs are about?  sqp->lock */
+static inline bool shift_qp_is_away(const struct shift_qp *sqp)
+{
+	lockdep_assert_held(&sqp->lock);
+	return shift_qp_is_moved(sqp) || sqp->fo.state == SHIFT_ST_FAIL;
+}
+
+/* Has its provider registered both of its CQs?  Any context. */
+static inline bool shift_qp_cqs_registered(const struct shift_qp *sqp)
+{
+	return READ_ONCE(sqp->scq->registered) && READ_ONCE(sqp->rcq->registered);
+}
+
+/* Does it have memory windows that the peer does not record?  Then it cannot leave its path. */
+static inline bool shift_qp_mws_stay(const struct shift_qp *sqp)
+{
+	/* without spd its PD is older than the pair, and it is never protected */
+	return sqp->spd && READ_ONCE(sqp->spd->windows) && !READ_ONCE(sqp->peer.windows);
+}
+
+/* Write the flag word that the provider in user space looks at, if it has one; sqp->lock. */
+static inline void shift_gate_write(const struct shift_qp *sqp, u32 flags)
+{
+	lockdep_assert_held(&sqp->lock);
+	if (sqp->rings.pins.gate.page)
+		shift_word_write(&sqp->rings.pins.gate, flags);
+}
+
+/* The pair under which the QP was created; NULL: none, or it cannot be protected. */
+static inline struct shift_pair *shift_qp_pair(const struct shift_qp *sqp)
+{
+	return sqp->spd ? sqp->spd->pair : NULL;
+}
+
+static inline bool shift_qp_is_drained(const struct shift_qp *sqp)
+{
+	const struct shift_pair *pair = shift_qp_pair(sqp);
+
+	return pair && READ_ONCE(pair->drained);
+}
+
+/* enum shift_policy of its pair: what to do if a NIC cannot be asked how far it got. */
+static inline u32 shift_qp_policy(const struct shift_qp *sqp)
+{
+	const struct shift_pair *pair = shift_qp_pair(sqp);
+
+	return pair ? READ_ONCE(pair->policy) : SHIFT_POLICY_EXACTLY_ONCE;
+}
+
+/*
+ * Does a handback keep the kernel from taking posted work out of the application's rings?
+ * ledger_lock
+ */
+static inline bool shift_handback_keeps_off(const struct shift_qp *sqp)
+{
+	lockdep_assert_held(&sqp->ledger_lock);
+	return sqp->handback.hold || sqp->handback.rebase == SHIFT_REBASE_BUSY;
+}
+
+/* In sqp->peer.rkeys: a key that the peer does not have, and one that it was asked for. */
+#define SHIFT_RKEY_NONE		xa_mk_value(1ul << 32)
+
+/* @ask: the number of the question; an answer to another one is of no use. */
+static inline void *shift_rkey_asked(u32 ask)
+{
+	return xa_mk_value(1ul << 33 | ask);
+}
+
+static inline bool shift_rkey_is_asked(const void *entry)
+{
+	return xa_to_value(entry) >> 33;
+}
+
+/* For so long after it has read a message a provider is taken to poll; ms, scaled. */
+#define SHIFT_AWAKE_MS		100
+
+/* qp.c */
+void shift_qp_get(struct shift_qp *sqp);
+void shift_qp_put(struct shift_qp *sqp);
+struct shift_qp *shift_qp_find_cookie(u64 cookie);		/* kref taken */
+struct shift_qp *shift_qp_find_qpn(struct shift_dev *sdev, u32 qpn); /* kref taken */
+struct shift_qp *shift_qp_find_named(const struct shift_msg *m);	/* by PAIR; kref taken */
+bool shift_qp_is_named(const struct shift_qp *sqp, const struct shift_msg *m);
+int shift_qp_new_cookie(struct shift_qp *sqp);
+void shift_qp_renew_cookie(struct shift_qp *sqp);
+struct shift_qp *shift_qp_next(unsigned long *index);		/* kref taken */
+void shift_qp_uninit(void);
+/* calls @fn for every tracked QP (of @spd, if given) with its lock held; stops at non-zero */
+int shift_qp_walk(const struct shift_pd *spd, int (*fn)(struct shift_qp *sqp, void *arg),
+		  void *arg);
+/* 0: *key; -EINPROGRESS: not known yet; -ENOENT: the peer has none */
+int shift_rkey_get(const struct shift_qp *sqp, u32 rkey, u32 *key);	/* any context */
+void shift_rkey_forget(struct shift_qp *sqp, u32 rkey);	/* any; one of the peer's */
+void shift_rkey_told(struct shift_qp *sqp, const struct shift_msg *m);	/* no lock */
+void shift_rkey_forget_all(struct shift_qp *sqp);		/* any */
+bool shift_handback_take(struct shift_qp *sqp);			/* no lock */
+void shift_handback_drop(struct shift_qp *sqp);
+bool shift_handback_awaited(struct shift_qp *sqp);			/* no lock */
+
+#endif /* SHIFT_CORE_QP_H */

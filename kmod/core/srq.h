@@ -1,0 +1,149 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/* Shared receive queues. */
+#ifndef SHIFT_CORE_SRQ_H
+#define SHIFT_CORE_SRQ_H
+
+#include "core/qp.h"
+#include "pure/srq_id.h"
+
+/**
+ * struct shift_srq_pool - a kernel-owned SRQ that holds the receives of an application's SRQ
+ * @ref: held by the application's SRQ, and by each proxy QP on the pool.
+ * @path: the path that it is on.
+ * @srq: the kernel-owned SRQ.  It is used once: when the application's SRQ returns to @path
+ *	another pool is made, as receives cannot be taken out of an SRQ.
+ * @depth: receives that may be posted.
+ * @spd: reference to the PD that @srq is in.
+ */
+struct shift_srq_pool {
+	struct kref ref;
+	u8 path;
+	struct ib_srq *srq;
+	u32 depth;
+	struct shift_pd *spd;
+};
+
+enum shift_srq_recv_state {
+	SHIFT_SRQ_RECV_FREE,		/* not taken over by the kernel */
+	SHIFT_SRQ_RECV_PENDING,		/* in @pending */
+	SHIFT_SRQ_RECV_POSTED,		/* in @posted */
+	SHIFT_SRQ_RECV_DONE,		/* in srqm.done of a QP */
+};
+
+/** struct shift_srq_recv - a receive that the kernel took out of the application's ring */
+struct shift_srq_recv {
+	struct list_head node;
+	struct ib_cqe cqe;
+	struct shift_srq *ssrq;
+	u32 tag;
+	u8 state;
+	u32 num_sge;
+	struct shift_recv got;
+};
+
+/** struct shift_srq_cq - a CQ that has, or may have had, completions of the SRQ's receives */
+struct shift_srq_cq {
+	struct list_head node;
+	struct shift_cq *scq;
+};
+
+/**
+ * struct shift_srq_rings - what its provider has registered
+ * @registered: @ring and @flag are pinned.
+ * @ring: the application's ring.
+ * @flag: flag word.
+ * @table: of receive ids; shared with the provider, mapped there: see shift-abi.h.
+ * @key: half of the wr_id of each receive that the kernel posts; the other half is its receive
+ *	id.
+ *
+ * Owner: srq/reg.c.  Changed under ssrq->lock.  The table and what describes it stay once they are
+ * made, and are read without it.
+ */
+struct shift_srq_rings {
+	bool registered;
+	struct shift_ring ring;
+	struct shift_word flag;
+	void *table;			/* vmalloc_user */
+	u32 key, entries, entry_size, entry_offset, table_len;
+};
+
+/**
+ * struct shift_srq_record - receives that the kernel has taken over
+ * @known: receive id of each entry that was seen complete, or was taken over.
+ * @scratch: for one walk through the table; ssrq->lock.
+ * @recv: by index of the receive id.
+ * @sge: max_sge of each @recv.
+ * @pending: receives to be posted, in order.
+ * @posted: receives that are posted.
+ * @post_to: the SRQ that they are posted to, on @post_path.
+ * @depth: receives that may be posted there.
+ * @seen: number of the provider's posts that were looked at.
+ * @limit: as in struct ib_srq_attr, while its receives are in a pool.
+ * @done: handler of the completions of its receives.
+ * @wr_sge: of the receive that is being posted.
+ *
+ * Owner: srq/recv.c.  Under ssrq->post_lock, if nothing else is said.
+ */
+struct shift_srq_record {
+	u32 *known;
+	struct shift_srq_id *scratch;
+	struct shift_srq_recv *recv;
+	struct shift_sge *sge;
+	struct list_head pending, posted;
+	struct ib_srq *post_to;
+	u8 post_path;
+	u32 depth, npending, nposted;
+	u64 seen;
+	u32 limit;
+	void (*done)(struct ib_cq *cq, struct ib_wc *wc);
+	struct ib_sge wr_sge[SHIFT_WR_MAX_SGE];
+};
+
+/**
+ * struct shift_srq - shadow of a user SRQ
+ * @srq: the application's SRQ; NULL once destroyed.
+ * @lock: protects @members and their srqm, @cqs, @pool, @target, @next and flags.
+ *	Inside sqp->lock.
+ * @look: for readers that cannot sleep: held with @lock to change @members, @pool
+ *	or @target.  Inside inbox_lock.
+ * @pool: the pool that holds its receives; NULL: they are in the application's ring.
+ * @target: the pool that they go to, while some of its QPs have left @pool and others have
+ *	not.
+ * @next: by path: the pool that is made ready for a failover, and that spare proxy QPs are on.
+ * @deadline_ns: when QPs that have left @pool give up waiting for the others, unless these wait for
+ *	their work items.
+ * @latest_ns: when they give up in any case.
+ * @spoiled: cannot be moved (any more).
+ * @broken: its receives were lost while they were away: its QPs fail.
+ * @post_lock: protects @rec.  Inside ledger_lock.
+ */
+struct shift_srq {
+	struct shift_obj obj;
+	struct kref ref;
+	struct shift_dev *sdev;
+	struct shift_pd *spd;
+	struct ib_srq *srq;
+	u32 max_sge;
+
+	struct mutex lock;
+	spinlock_t look;
+	struct list_head members;
+	struct list_head cqs;
+	struct shift_srq_pool *pool, *target, *next[SHIFT_PATHS];
+	u64 deadline_ns, latest_ns;
+	struct delayed_work timer;
+	bool dead, spoiled, broken;
+	struct shift_srq_rings rings;
+
+	spinlock_t post_lock;
+	struct shift_srq_record rec;
+};
+
+/* srq.c */
+struct shift_srq *shift_srq_find(struct ib_srq *srq);
+bool shift_srq_is_recv(const struct shift_qp *sqp, u64 wr_id);	/* any context */
+void shift_srq_get(struct shift_srq *ssrq);
+void shift_srq_put(struct shift_srq *ssrq);
+void shift_srq_free_table(struct shift_srq *ssrq);
+
+#endif /* SHIFT_CORE_SRQ_H */

@@ -1,0 +1,89 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * Counters: one set per CPU, monotonic since load.
+ */
+#include <linux/kernel.h>
+#include <linux/percpu.h>
+#include <linux/string.h>
+#include "core/object.h"
+#include "core/qp.h"
+#include "core/stat.h"
+#include "pure/fsm.h"
+
+struct shift_stats {
+	unsigned long n[__SHIFT_STAT_MAX];
+};
+
+static DEFINE_PER_CPU(struct shift_stats, shift_stats);
+
+static const char * const shift_stat_names[] = {
+	[SHIFT_STAT_FAULTS]		= "faults",
+	[SHIFT_STAT_SWITCHES]		= "switches",
+	[SHIFT_STAT_ABANDONED]		= "abandoned",
+	[SHIFT_STAT_FAILED]		= "failed",
+	[SHIFT_STAT_REPLAYED]		= "replayed",
+	[SHIFT_STAT_RESUMED]		= "resumed",
+	[SHIFT_STAT_EXECUTED]		= "executed",
+	[SHIFT_STAT_SWALLOWED]		= "swallowed",
+	[SHIFT_STAT_SIDE_WC]		= "side_wc",
+	[SHIFT_STAT_MIRROR_MR]		= "mirror_mr",
+	[SHIFT_STAT_MIRROR_FAILED]	= "mirror_failed",
+	[SHIFT_STAT_PAIRED]		= "paired",
+	[SHIFT_STAT_ILLEGAL]		= "illegal",
+	[SHIFT_STAT_MSG_BAD]		= "msg_bad",
+	[SHIFT_STAT_MSG_STALE]		= "msg_stale",
+	[SHIFT_STAT_RETURNS]		= "returns",
+	[SHIFT_STAT_EVENT_LOST]		= "event_lost",
+	[SHIFT_STAT_UNKNOWN]		= "unknown",
+	[SHIFT_STAT_DOUBTFUL]		= "doubtful",
+	[SHIFT_STAT_STALLED]		= "stalled",
+	[SHIFT_STAT_GIVEN_BACK]		= "given_back",
+	[SHIFT_STAT_KICKS]		= "kicks",
+	[SHIFT_STAT_MOVES]		= "moves",
+	[SHIFT_STAT_NEIGHBOURS]		= "neighbours",
+	[SHIFT_STAT_DISCONNECTS]	= "disconnects",
+	[SHIFT_STAT_OUTAGES]		= "outages",
+	[SHIFT_STAT_STRANGERS]		= "strangers",
+};
+
+static_assert(ARRAY_SIZE(shift_stat_names) == __SHIFT_STAT_MAX);
+
+/**
+ * shift_stat_add - count
+ * @stat: what.
+ * @n: how many.
+ *
+ * Context: any.
+ */
+void shift_stat_add(enum shift_stat stat, unsigned long n)
+{
+	this_cpu_add(shift_stats.n[stat], n);
+}
+
+/**
+ * shift_stat_read - the value of a counter
+ * @stat: which.
+ *
+ * Context: any.
+ * Return: the sum over all CPUs, since load.
+ */
+u64 shift_stat_read(enum shift_stat stat)
+{
+	u64 sum = 0;
+	int cpu;
+
+	for_each_possible_cpu(cpu)
+		sum += READ_ONCE(per_cpu(shift_stats, cpu).n[stat]);
+	return sum;
+}
+
+/**
+ * shift_stat_name - the name of a counter, for netlink and sysfs
+ * @stat: which.
+ *
+ * Return: a constant string in lower case.
+ */
+const char *shift_stat_name(enum shift_stat stat)
+{
+	return shift_stat_names[stat];
+}

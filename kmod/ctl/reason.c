@@ -1,0 +1,69 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * Why a QP is not protected, in words for operators.
+ */
+#include <linux/kernel.h>
+#include <linux/build_bug.h>
+#include "ctl/ctl.h"
+
+static const char * const shift_reason_texts[] = {
+	[SHIFT_REASON_NONE] =
+		"There is no reason against protection.",
+	[SHIFT_REASON_NOT_RTS] =
+		"The application has not connected the QP yet.",
+	[SHIFT_REASON_NO_PROVIDER] =
+		"The RDMA library has no shift support, or the process may not lock enough memory.",
+	[SHIFT_REASON_QP_TYPE] =
+		"Only reliably connected (RC) QPs can be protected.",
+	[SHIFT_REASON_OPERATION] =
+		"The application posted an operation that cannot be replayed yet.",
+	[SHIFT_REASON_SRQ] =
+		"Its shared receive queue cannot be moved, or another QP on it is not protected.",
+	[SHIFT_REASON_OLD_OBJECT] =
+		"Its PD, CQ or memory is older than the pair; restart the application.",
+	[SHIFT_REASON_MIRROR_MR] =
+		"The backup device refused to register the application's memory.",
+	[SHIFT_REASON_MIRROR_QP] =
+		"The backup device could not make a proxy QP.",
+	[SHIFT_REASON_ODP] =
+		"The application uses on-demand paging, which cannot be mirrored.",
+	[SHIFT_REASON_MW] =
+		"The application uses memory windows that cannot be mirrored.",
+	[SHIFT_REASON_NO_PEER] =
+		"The remote GID belongs to no known peer; check the directory.",
+	[SHIFT_REASON_LOOPBACK] =
+		"Both ends of the connection are on this device.",
+	[SHIFT_REASON_NO_SESSION] =
+		"The peer is known, but its rdma_shift module cannot be reached.",
+	[SHIFT_REASON_PEER_UNPROTECTED] =
+		"The QP at the other end is not protected or not known there.",
+	[SHIFT_REASON_APP_ERROR] =
+		"The application reset the QP or caused an error.",
+	[SHIFT_REASON_FAILED] =
+		"A failover did not succeed; the application was given the error.",
+	[SHIFT_REASON_DEVICE_GONE] =
+		"The default or the backup device was removed.",
+	[SHIFT_REASON_ADDRESS] =
+		"The backup device has no GID that can reach the peer.",
+	[SHIFT_REASON_RINGS] =
+		"Its rings are of an unsupported kind (compressed, signed, mlx5dv), or mlx5 is not enabled.",
+	[SHIFT_REASON_MTU] =
+		"The backup's path is too small for the packets that the application sends (MTU).",
+	[SHIFT_REASON_DMABUF] =
+		"The backup device could not register the application's GPU memory (dma-buf).",
+};
+
+static_assert(ARRAY_SIZE(shift_reason_texts) == __SHIFT_REASON_MAX);
+
+/**
+ * shift_reason_text - one sentence that an operator understands
+ * @reason: why a QP is not protected; a peer may send one that is newer.
+ *
+ * Return: a constant string, never NULL.
+ */
+const char *shift_reason_text(enum shift_reason reason)
+{
+	if ((unsigned int)reason >= __SHIFT_REASON_MAX || !shift_reason_texts[reason])
+		return "The peer gave a reason that this version does not know.";
+	return shift_reason_texts[reason];
+}

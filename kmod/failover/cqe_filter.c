@@ -1,0 +1,181 @@
+// SPDX-License-Identifier: GPL-2.0
+/* The CQE filter, and the state of a QP as operators see it. */
+#include <linux/ktime.h>
+#include <linux/module.h>
+#include "core/kick.h"
+#include "core/object.h"
+#include "core/qp.h"
+#include "core/stat.h"
+#include "failover/failover.h"
+#include "failover/internal.h"
+#include "provider/provider.h"
+#include "pure/fsm.h"
+#include "srq/srq.h"
+
+/*
+ * Could a failed path be the reason of this error?  rxe reports "no route" as a local error, as it
+ * does for a malformed WQE: the work item looks at the port to tell them apart.
+ */
+static bool status_is_path_error(const struct shift_qp *sqp, const struct shift_cq *scq, u32 status,
+				 u32 cause)
+{
+	/* a path makes no receive fail; in a CQ for both, receives cannot be told from sends */
+	if (scq != sqp->scq && status != IB_WC_WR_FLUSH_ERR)
+		return false;
+	if (status == IB_WC_WR_FLUSH_ERR)
+		status = cause;
+	return status == IB_WC_RETRY_EXC_ERR || status == IB_WC_LOC_QP_OP_ERR;
+}
+
+/**
+ * shift_cqe_filter - may the application see this error completion?
+ * @sqp: the QP it belongs to.
+ * @scq: the CQ that it was found in.
+ * @status: its status.
+ *
+ * Path errors of a QP that can leave its path are kept back.  All other errors are the
+ * application's own, and end the protection.
+ *
+ * Context: any that may take a spinlock; never sleeps.
+ * Return: SHIFT_CQE_DELIVER or SHIFT_CQE_SWALLOW.
+ */
+enum shift_abi_verdict shift_cqe_filter(struct shift_qp *sqp, const struct shift_cq *scq,
+					u32 status)
+{
+	enum shift_abi_verdict answer = SHIFT_CQE_SWALLOW;
+	unsigned int kick = SHIFT_QPB_KICK;
+	u32 cause = 0;
+
+	if (READ_ONCE(sqp->fo.state) != SHIFT_ST_OFF &&
+	    !test_bit(SHIFT_QPB_FENCED, &sqp->pend.flags) &&
+	    !test_bit(SHIFT_QPB_ERRORED, &sqp->pend.flags)) {
+		cause = shift_provider_cause(sqp);
+		/* flushes may be polled before the error that they follow from */
+		sqp->rings.provider->first_error(sqp, status == IB_WC_WR_FLUSH_ERR &&
+						cause == IB_WC_RETRY_EXC_ERR ? cause : status);
+	}
+	spin_lock_bh(&sqp->inbox_lock);
+	switch (sqp->fo.state) {
+	case SHIFT_ST_OFF:
+	case SHIFT_ST_APP:
+		if (test_bit(SHIFT_QPB_FENCED, &sqp->pend.flags) ||
+		    test_bit(SHIFT_QPB_STALE, &sqp->pend.flags))
+			break;
+		answer = SHIFT_CQE_DELIVER;
+		set_bit(SHIFT_QPB_SHOWN, &sqp->pend.flags);
+		/* it is broken, and its application knows: no peer may be found for it now */
+		if (sqp->fo.state == SHIFT_ST_OFF) {
+			set_bit(SHIFT_QPB_APP, &sqp->pend.flags);
+			kick = SHIFT_QPB_APP;
+		}
+		break;
+	case SHIFT_ST_FAIL:
+		break;
+	default:
+		if (test_bit(SHIFT_QPB_FENCED, &sqp->pend.flags))
+			break;	/* of work that the ledger has since the fence */
+		if (test_bit(SHIFT_QPB_APP, &sqp->pend.flags)) {
+			answer = SHIFT_CQE_DELIVER;
+			set_bit(SHIFT_QPB_SHOWN, &sqp->pend.flags);
+			break;
+		}
+		if (status == IB_WC_WR_FLUSH_ERR && test_bit(SHIFT_QPB_ERRORED, &sqp->pend.flags))
+			break;
+		if (status_is_path_error(sqp, scq, status, cause) &&
+		    (sqp->fo.state != SHIFT_ST_RUN || shift_path_usable(sqp))) {
+			set_bit(SHIFT_QPB_ERRORED, &sqp->pend.flags);
+			set_bit(SHIFT_QPB_GATED, &sqp->pend.flags);
+			kick = SHIFT_QPB_TRIGGER;
+			break;
+		}
+		answer = SHIFT_CQE_DELIVER;
+		/* here, so that the next error is not kept back, if a path comes up just now */
+		set_bit(SHIFT_QPB_APP, &sqp->pend.flags);
+		set_bit(SHIFT_QPB_SHOWN, &sqp->pend.flags);
+		kick = SHIFT_QPB_APP;
+	}
+	spin_unlock_bh(&sqp->inbox_lock);
+
+	if (kick != SHIFT_QPB_KICK)
+		shift_qp_kick(sqp, kick);
+	if (answer == SHIFT_CQE_SWALLOW)
+		shift_stat_inc(SHIFT_STAT_SWALLOWED);
+	return answer;
+}
+
+/* Why is a QP in RUN on its default NIC not protected against a fault?  NONE: it is protected. */
+static enum shift_reason run_reason(const struct shift_qp *sqp)
+{
+	enum shift_reason reason = shift_pd_reason(sqp->spd, READ_ONCE(sqp->fo.path));
+
+	if (!reason)
+		reason = READ_ONCE(sqp->fo.reason);
+	if (reason || READ_ONCE(sqp->fo.path))
+		return reason;
+	if (!shift_srq_movable(sqp))
+		return SHIFT_REASON_SRQ;
+	if (shift_qp_is_loop(sqp) ? shift_path_works(sqp, SHIFT_PATH_BACKUP) :
+				    READ_ONCE(sqp->peer.use[1].up))
+		return SHIFT_REASON_NONE;
+	return SHIFT_REASON_NO_SESSION;
+}
+
+/**
+ * shift_qp_shown - the state as operators see it
+ * @sqp: the QP.
+ * @reason: filled in: why the QP is not protected, or has failed; else NONE.
+ *
+ * Called without sqp->lock and racy by nature: each value was true at some moment, but they need
+ * not be of the same one.
+ *
+ * Context: any that may take a spinlock.
+ * Return: the state, for operators.
+ */
+enum shift_qp_state shift_qp_shown(const struct shift_qp *sqp, enum shift_reason *reason)
+{
+	u8 waits = READ_ONCE(sqp->move.waits), path = READ_ONCE(sqp->fo.path);
+
+	*reason = SHIFT_REASON_NONE;
+	if (waits)
+		return waits;
+	switch (READ_ONCE(sqp->fo.state)) {
+	case SHIFT_ST_OFF:
+	case SHIFT_ST_APP:
+		*reason = READ_ONCE(sqp->fo.reason);
+		return SHIFT_QP_UNPROTECTED;
+	case SHIFT_ST_RUN:
+		if (path == SHIFT_PATH_BACKUP)
+			return SHIFT_QP_FALLBACK;
+		*reason = run_reason(sqp);
+		if (*reason)
+			return SHIFT_QP_UNPROTECTED;
+		return path ? SHIFT_QP_RETURNED : SHIFT_QP_DEFAULT;
+	case SHIFT_ST_FAIL:
+		*reason = READ_ONCE(sqp->fo.reason);
+		return SHIFT_QP_FAILED;
+	default:
+		return SHIFT_QP_SWITCHING;
+	}
+}
+
+/**
+ * shift_qp_is_stuck - does a QP hold work that cannot be moved?
+ * @sqp: the QP.
+ *
+ * Operators are told so before a fault.  The rings are read under sqp->lock.  A QP whose lock is
+ * held is not waited for, and taken for movable.
+ *
+ * Context: process context, sqp->lock not held.
+ * Return: true if a fault would end the QP's protection.
+ */
+bool shift_qp_is_stuck(struct shift_qp *sqp)
+{
+	bool stuck;
+
+	if (!mutex_trylock(&sqp->lock))
+		return false;
+	stuck = sqp->qp && sqp->fo.state == SHIFT_ST_RUN && !sqp->fo.path &&
+		shift_provider_movable(sqp);
+	mutex_unlock(&sqp->lock);
+	return stuck;
+}

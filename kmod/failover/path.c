@@ -1,0 +1,259 @@
+// SPDX-License-Identifier: GPL-2.0
+/* Which path a QP can take, and messages over paths. */
+#include <linux/ktime.h>
+#include <linux/module.h>
+#include "core/object.h"
+#include "core/provider.h"
+#include "core/qp.h"
+#include "core/trace.h"
+#include "failover/internal.h"
+#include "link/link.h"
+#include "link/link_priv.h"
+#include "proxy/proxy.h"
+#include "pure/fsm.h"
+#include "pure/msg.h"
+#include "srq/srq.h"
+
+/* Consent has to be given over the path that it is for; other messages may take any path. */
+static bool bound_to_path(u8 type)
+{
+	return type == SHIFT_MSG_PAIR || type == SHIFT_MSG_REQ || type == SHIFT_MSG_ACK;
+}
+
+/*
+ * The link that shows whether a path works; NULL: there is none.  Needs sqp->lock, or inbox_lock in
+ * RUN while the QP is not fenced: such a QP keeps its links until its state has changed.
+ */
+struct shift_link *shift_path_link(const struct shift_qp *sqp, u8 path)
+{
+	return sqp->peer.link[path == SHIFT_PATH_BACKUP];
+}
+
+/**
+ * shift_path_send - send a message to the peer's QP
+ * @sqp: the QP, locked.
+ * @path: the path over which it is sent; if it may go over any, another one may be taken.
+ * @m: the message; the cookies are filled in.
+ *
+ * Context: process context; does not wait for the peer.
+ * Return: 0 or a negative errno; a message may be lost in either case.
+ */
+int shift_path_send(struct shift_qp *sqp, u8 path, struct shift_msg *m)
+{
+	struct shift_link *link = shift_path_link(sqp, path);
+
+	lockdep_assert_held(&sqp->lock);
+	/* the backup may have gone */
+	if (!link && !bound_to_path(m->type))
+		link = shift_path_link(sqp, SHIFT_PATH_DEFAULT);
+	m->src_cookie = sqp->cookie;
+	m->dst_cookie = sqp->peer.cookie;
+	if (!link && !shift_qp_is_loop(sqp))
+		return -ENOTCONN;
+	trace_shift_msg_tx(sqp->sdev->name, sqp->qpn, m->type, m->epoch);
+	if (!link)
+		return shift_loop_send(sqp, m);
+	return bound_to_path(m->type) ? shift_link_send(link, m) : shift_session_send(link, m);
+}
+
+/* Is the NIC of a path without a port?  Any context. */
+bool shift_path_port_down(const struct shift_qp *sqp, u8 path)
+{
+	const struct shift_pair *pair = shift_qp_pair(sqp);
+
+	if (path != SHIFT_PATH_BACKUP)
+		return READ_ONCE(sqp->sdev->port_down);
+	return pair && READ_ONCE(pair->backup->port_down);
+}
+
+/* Is the link of a path up, or is none needed?  Locks: as shift_path_link(). */
+bool shift_path_link_up(const struct shift_qp *sqp, u8 path)
+{
+	struct shift_link *link;
+
+	if (shift_qp_is_loop(sqp))
+		return shift_loop_works(sqp, path);
+	link = shift_path_link(sqp, path);
+	return link && shift_link_state(link) == SHIFT_LINK_UP;
+}
+
+/* Does a path look as if it worked, by link and port?  Locks: as shift_path_link(). */
+bool shift_path_works(const struct shift_qp *sqp, u8 path)
+{
+	return shift_path_link_up(sqp, path) && !shift_path_port_down(sqp, path);
+}
+
+/* The time for which the application's own QP would have repeated a packet; ns, at most 5 min. */
+static u64 retry_time(const struct shift_qp *sqp)
+{
+	const struct shift_provider *provider = sqp->rings.provider;
+	const struct ib_qp_attr *attr = &sqp->app.attr;
+	u64 most = 300 * (u64)NSEC_PER_SEC;
+
+	if (!attr->timeout || (attr->retry_cnt && attr->retry_cnt == provider->endless_retries))
+		return most;
+	/* a NIC may wait for up to four times the timeout: InfiniBand specification, C9-141 */
+	return min(most, (4 * 4096ull << (attr->timeout & 31)) * (attr->retry_cnt + 1));
+}
+
+/**
+ * shift_path_outage - does a QP that was stopped for a failover wait for a path to the peer?
+ * @sqp: the QP, locked, in a state with a deadline.
+ *
+ * A deadline is for a peer that is mute.  While no path to the peer works nobody can answer.  Both
+ * ends are stopped, or one is and the other goes on as before, so that waiting does no harm; and
+ * without the module the application's own QP would wait, too.
+ *
+ * Context: process context.
+ * Return: true: its deadline is to begin again.
+ */
+bool shift_path_outage(struct shift_qp *sqp)
+{
+	lockdep_assert_held(&sqp->lock);
+	if (sqp->fo.state != SHIFT_ST_ASKED && sqp->fo.state != SHIFT_ST_AGREE &&
+	    sqp->fo.state != SHIFT_ST_SYNC)
+		return false;
+	/* posts are held in a handback, which has short deadlines for that reason */
+	if (shift_path_healthy(sqp) || test_bit(SHIFT_QPB_ERRORED, &sqp->pend.flags) ||
+	    shift_handback_is_under_way(sqp))
+		return false;
+	/* the other QPs of its SRQ may leave it one path only */
+	return !shift_path_choose(sqp) && ktime_get_ns() < sqp->fo.began_ns + retry_time(sqp);
+}
+
+/*
+ * The path to ask for: away from the one that failed, if the other looks as if it worked; the next
+ * REQ of a failover asks for the other one.  0: there is none.  Locks: as shift_path_link().
+ */
+u8 shift_path_choose(const struct shift_qp *sqp)
+{
+	bool must;
+	u8 others = shift_srq_path(sqp, &must);
+	bool away = shift_qp_is_moved(sqp) || sqp->handback.connected;
+	bool home = away && shift_path_works(sqp, SHIFT_PATH_HOME);
+	bool backup = shift_path_works(sqp, SHIFT_PATH_BACKUP);
+
+	if (others && (must || shift_path_link_up(sqp, others)))
+		return shift_path_link_up(sqp, others) ? others : 0;
+	if (!home || !backup)
+		return home ? SHIFT_PATH_HOME : backup ? SHIFT_PATH_BACKUP : 0;
+	if (sqp->fo.to == SHIFT_PATH_OWN && sqp->fo.state != SHIFT_ST_RUN && away)
+		return SHIFT_PATH_HOME;		/* the handback has failed */
+	if (sqp->fo.asks)
+		return sqp->fo.to == SHIFT_PATH_BACKUP ? SHIFT_PATH_HOME : SHIFT_PATH_BACKUP;
+	return sqp->fo.path == SHIFT_PATH_BACKUP ? SHIFT_PATH_HOME : SHIFT_PATH_BACKUP;
+}
+
+/*
+ * Could the QP ask for a path right now?  Locks: as shift_path_link().  The CQE filter calls this
+ * without sqp->lock, so it is racy by nature; the guard is evaluated again under that lock.
+ */
+bool shift_path_usable(const struct shift_qp *sqp)
+{
+	return sqp->rings.registered && sqp->peer.ok && sqp->fo.asks < SHIFT_ASKS_MAX &&
+	       (sqp->fo.path || sqp->rec.proxy || sqp->proxies.spare[SHIFT_PATH_BACKUP]) &&
+	       !shift_pd_reason(sqp->spd, sqp->fo.path) &&
+	       shift_qp_cqs_registered(sqp) && shift_srq_movable(sqp) && shift_path_choose(sqp);
+}
+
+/* Is there no error completion, and was the QP not fenced since the last RUN?  sqp->lock. */
+bool shift_path_healthy(struct shift_qp *sqp)
+{
+	bool open;
+
+	lockdep_assert_held(&sqp->lock);
+	if (test_bit(SHIFT_QPB_ERRORED, &sqp->pend.flags))
+		return false;
+	if (!sqp->fo.path)
+		return !test_bit(SHIFT_QPB_FENCED, &sqp->pend.flags) && !sqp->handback.connected;
+	spin_lock_bh(&sqp->ledger_lock);
+	open = shift_proxy_is_open(sqp);
+	spin_unlock_bh(&sqp->ledger_lock);
+	return open && !shift_proxy_error(sqp);
+}
+
+/**
+ * shift_path_take_link - the QP uses a link from here on
+ * @sqp: the QP, locked, without that link.
+ * @i: an index of sqp->peer.link.
+ * @link: the reference becomes the QP's; NULL: there is none.
+ *
+ * Context: process context; may sleep.
+ */
+void shift_path_take_link(struct shift_qp *sqp, int i, struct shift_link *link)
+{
+	lockdep_assert_held(&sqp->lock);
+	sqp->peer.link[i] = link;
+	if (link)
+		shift_link_use(link, &sqp->peer.use[i]);
+}
+
+/**
+ * shift_path_drop_link - the QP does not use a link any more
+ * @sqp: the QP, locked.
+ * @i: an index of sqp->peer.link; nothing happens if there is none.
+ *
+ * Context: process context; may sleep.
+ */
+void shift_path_drop_link(struct shift_qp *sqp, int i)
+{
+	struct shift_link *link = sqp->peer.link[i];
+
+	lockdep_assert_held(&sqp->lock);
+	sqp->peer.link[i] = NULL;
+	if (!link)
+		return;
+	shift_link_unuse(link, &sqp->peer.use[i]);
+	shift_link_put(link);
+}
+
+/**
+ * shift_path_prepare - make a QP for the target of a failover, if there is none
+ * @sqp: the QP, locked.
+ * @to: a path, or SHIFT_PATH_OWN: the application's own QP.
+ *
+ * Context: process context; may sleep on the device.
+ * Return: 0, also if there was one; -ENODEV, -ENOMEM; -EAGAIN: the QP cannot be handed back now.
+ */
+int shift_path_prepare(struct shift_qp *sqp, u8 to)
+{
+	lockdep_assert_held(&sqp->lock);
+	if (to == SHIFT_PATH_OWN)
+		return shift_handback_able(sqp) ? 0 : -EAGAIN;
+	return shift_proxy_prepare(sqp, to);
+}
+
+/* The number of the QP to which the peer is to connect its one; 0: there is none.  sqp->lock. */
+u32 shift_path_qpn(const struct shift_qp *sqp, u8 to)
+{
+	lockdep_assert_held(&sqp->lock);
+	if (to == SHIFT_PATH_OWN)
+		return sqp->qp ? sqp->qp->qp_num : 0;
+	return shift_proxy_qpn(sqp, to);
+}
+
+/**
+ * shift_path_arm - connect the QP of a target to the peer's
+ * @sqp: the QP, locked; what was active is stopped.
+ * @to: the target.
+ * @epoch: of the failover that was agreed on.
+ * @qpn: the number of the peer's QP there.
+ *
+ * Context: process context; may sleep on the device.
+ * Return: 0 or a negative errno; then nothing is active.
+ */
+int shift_path_arm(struct shift_qp *sqp, u8 to, u32 epoch, u32 qpn)
+{
+	lockdep_assert_held(&sqp->lock);
+	if (to != SHIFT_PATH_OWN)
+		return shift_proxy_arm(sqp, to, epoch, qpn);
+	shift_proxy_retire(sqp);
+	return shift_handback_arm(sqp, epoch, qpn);
+}
+
+/* May the peer send to the QP of sqp->fo.to?  sqp->lock */
+bool shift_path_ready(struct shift_qp *sqp)
+{
+	lockdep_assert_held(&sqp->lock);
+	return sqp->fo.to == SHIFT_PATH_OWN ? shift_handback_ready(sqp) : shift_proxy_ready(sqp);
+}

@@ -1,0 +1,382 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * The machine of a QP: its work item turns pending bits and messages into events
+ * of the state machine, one at a time, under sqp->lock.
+ */
+#include <linux/ktime.h>
+#include <linux/sched/mm.h>
+#include "core/event.h"
+#include "core/ib.h"
+#include "core/kick.h"
+#include "core/object.h"
+#include "core/qp.h"
+#include "core/stat.h"
+#include "failover/failover.h"
+#include "failover/internal.h"
+#include "provider/provider.h"
+#include "proxy/proxy.h"
+#include "pure/fsm.h"
+#include "pure/msg.h"
+
+static enum shift_event message_event(const struct shift_msg *m)
+{
+	switch (m->type) {
+	case SHIFT_MSG_REQ:
+		return SHIFT_EV_RX_REQ;
+	case SHIFT_MSG_ACK:
+		return SHIFT_EV_RX_ACK;
+	case SHIFT_MSG_NACK:
+		return SHIFT_EV_RX_NACK;
+	case SHIFT_MSG_PROGRESS:
+		return m->progress.status == SHIFT_PROGRESS_OK ? SHIFT_EV_RX_PROGRESS :
+								 SHIFT_EV_RX_UNKNOWN;
+	case SHIFT_MSG_READY:
+		return SHIFT_EV_RX_READY;
+	default:
+		return SHIFT_EV_RX_GONE;
+	}
+}
+
+/*
+ * Does a QP on its default NIC hold work that cannot be moved?  Its protection ends then, and the
+ * application sees the QP's own error.  If that cannot be told now, it is asked again later.
+ */
+static bool qp_is_immovable(struct shift_qp *sqp)
+{
+	int err = shift_provider_movable(sqp);
+
+	if (err && err != -EAGAIN)
+		shift_failover_unprotect(sqp, SHIFT_REASON_OPERATION);
+	else if (err && READ_ONCE(sqp->sdev->port_down))
+		shift_qp_arm(sqp, SHIFT_AGAIN_MS);
+	return err;
+}
+
+/*
+ * Is a REQ of the peer refused, because this QP, which is in RUN, cannot follow?  A fault ends the
+ * protection of such a QP.  A move changes nothing; it is also refused if an atomic is under way.
+ */
+static bool req_is_refused(struct shift_qp *sqp, const struct shift_msg *m)
+{
+	if (!shift_move_settles(m->req.cause))
+		return !sqp->fo.path && qp_is_immovable(sqp);
+	if (shift_move_stays(sqp))
+		return true;
+	if (m->req.cause != SHIFT_CAUSE_OPERATOR || !shift_path_healthy(sqp) ||
+	    !shift_failover_joins(sqp, m) || shift_path_prepare(sqp, m->req.to) ||
+	    shift_move_settle(sqp, m->req.to))
+		return false;
+	if (m->req.to == SHIFT_PATH_OWN)
+		shift_handback_release(sqp);		/* no event was sent for it */
+	else
+		shift_failover_abort(sqp);
+	return true;
+}
+
+static void handle_message(struct shift_qp *sqp, const struct shift_msg *m)
+{
+	bool mine;
+
+	if (m->type == SHIFT_MSG_PAIR) {
+		shift_pairing_message(sqp, m);
+		return;
+	}
+	/* one of the two QPs was reset after the message was put into the mailbox */
+	if (m->src_cookie != sqp->peer.cookie || m->dst_cookie != sqp->cookie)
+		return;
+	if (m->type == SHIFT_MSG_REQ) {
+		/* a path, or a handback; nobody can be asked to go to path 0 */
+		if (!m->req.to || m->req.to > SHIFT_PATH_OWN) {
+			shift_failover_nack(sqp, m);
+			return;
+		}
+		if (sqp->fo.state == SHIFT_ST_RUN && req_is_refused(sqp, m)) {
+			if (sqp->fo.state == SHIFT_ST_RUN)
+				shift_failover_nack(sqp, m);	/* busy */
+			return;
+		}
+	}
+	if (m->type == SHIFT_MSG_RESOLVE) {
+		shift_rkey_resolve(sqp, m);
+		return;
+	}
+	if (m->type == SHIFT_MSG_GONE) {
+		shift_failover_peer_gone(sqp);
+		return;
+	}
+	/* in a handback the peer's READY waits until this end's provider is ready */
+	if (m->type == SHIFT_MSG_READY && sqp->fo.state == SHIFT_ST_SYNC &&
+	    sqp->fo.to == SHIFT_PATH_OWN && !shift_handback_ready(sqp)) {
+		shift_qp_keep_msg(sqp, m);
+		return;
+	}
+	/* the peer's QP has gone: its earlier messages are of no use */
+	if (sqp->handback.alone)
+		return;
+	mine = m->type == SHIFT_MSG_NACK && m->epoch == sqp->fo.highest;
+	shift_failover_event(sqp, message_event(m), m);
+	/* the QP settled and did not join: it goes on, unless it broke and waits for its fault */
+	if (m->type == SHIFT_MSG_REQ && sqp->fo.state == SHIFT_ST_RUN && shift_move_holds(sqp) &&
+	    shift_path_healthy(sqp))
+		shift_failover_abort(sqp);
+	if (mine)
+		sqp->fo.highest = shift_epoch_learn(sqp->fo.highest, m->nack.busy_epoch);
+}
+
+static bool port_active(struct shift_qp *sqp)
+{
+	struct ib_port_attr attr;
+
+	if (READ_ONCE(sqp->sdev->port_down) ||
+	    !shift_gid_has_carrier(sqp->sdev->ibdev, &sqp->app.sgid))
+		return false;
+	return !ib_query_port(sqp->sdev->ibdev, 1, &attr) && attr.state == IB_PORT_ACTIVE;
+}
+
+/* Why the QP's path is suspected; NONE: it is not. */
+static enum shift_cause fault_cause(struct shift_qp *sqp, bool silent)
+{
+	if (test_bit(SHIFT_QPB_ERRORED, &sqp->pend.flags))
+		return SHIFT_CAUSE_CQE;
+	if (shift_path_port_down(sqp, sqp->fo.path))
+		return SHIFT_CAUSE_PORT;
+	if (silent)
+		return SHIFT_CAUSE_HEARTBEAT;
+	/* on a proxy QP, an event of the default NIC's says nothing */
+	return sqp->fo.path ? SHIFT_CAUSE_NONE : SHIFT_CAUSE_PORT;
+}
+
+static void handle_fault(struct shift_qp *sqp)
+{
+	bool silent = test_and_clear_bit(SHIFT_QPB_SILENT, &sqp->pend.flags);
+	enum shift_cause cause = fault_cause(sqp, silent);
+
+	if (sqp->fo.state != SHIFT_ST_RUN || !cause)
+		return;
+	if (sqp->fo.path == 0 && test_bit(SHIFT_QPB_ERRORED, &sqp->pend.flags) &&
+	    shift_provider_cause(sqp) == IB_WC_LOC_QP_OP_ERR && port_active(sqp)) {
+		/* the port is fine: the application's own mistake after all */
+		shift_failover_fail(sqp, sqp->fo.error_status);
+		return;
+	}
+	if (sqp->fo.path == 0 && !test_bit(SHIFT_QPB_ERRORED, &sqp->pend.flags)) {
+		/* heartbeats may be lost on a path that works: that does not end the protection */
+		if (cause == SHIFT_CAUSE_HEARTBEAT ? shift_provider_movable(sqp) :
+		    qp_is_immovable(sqp))
+			return;
+	}
+	sqp->fo.cause = cause;
+	shift_failover_event(sqp, SHIFT_EV_TRIGGER, NULL);
+	if (sqp->fo.state != SHIFT_ST_RUN)
+		return;
+	if (test_bit(SHIFT_QPB_ERRORED, &sqp->pend.flags))
+		shift_qp_arm(sqp, 1000);	/* then the QP fails, unless a path works */
+	else if (shift_path_port_down(sqp, sqp->fo.path))
+		shift_qp_arm(sqp, SHIFT_AGAIN_MS);
+}
+
+static void handle_proxy_error(struct shift_qp *sqp)
+{
+	u32 own = shift_proxy_own_error(sqp);
+
+	if (!shift_proxy_error(sqp) || sqp->fo.state != SHIFT_ST_RUN || !sqp->fo.path)
+		return;
+	if (own) {
+		shift_failover_fail(sqp, own);
+		return;
+	}
+	set_bit(SHIFT_QPB_ERRORED, &sqp->pend.flags);
+	handle_fault(sqp);
+}
+
+static void handle_kick(struct shift_qp *sqp)
+{
+	if (sqp->fo.path && (sqp->fo.state == SHIFT_ST_RUN || sqp->fo.state == SHIFT_ST_ASKED)) {
+		shift_recv_pump(sqp);
+		shift_replay_pump(sqp);
+	} else if (sqp->fo.state == SHIFT_ST_FAIL || sqp->fo.state == SHIFT_ST_APP) {
+		shift_replay_flush(sqp);
+	} else if (!test_bit(SHIFT_QPB_GATED, &sqp->pend.flags) &&
+		   !test_bit(SHIFT_QPB_FENCED, &sqp->pend.flags)) {
+		/* this doorbell was kept back by a gate that has opened since */
+		shift_provider_doorbell(sqp);
+	}
+}
+
+/* Does a fault wait for a path to come back? */
+static bool fault_waits(const struct shift_qp *sqp)
+{
+	return sqp->fo.state == SHIFT_ST_RUN &&
+	       (sqp->fo.path || shift_path_port_down(sqp, sqp->fo.path) ||
+		test_bit(SHIFT_QPB_ERRORED, &sqp->pend.flags));
+}
+
+/* Work on a proxy QP that makes no progress for too long is a fault of its path. */
+static void qp_watch(struct shift_qp *sqp)
+{
+	handle_kick(sqp);
+	if (shift_proxy_watch(sqp)) {
+		set_bit(SHIFT_QPB_SILENT, &sqp->pend.flags);
+		handle_fault(sqp);
+	}
+	shift_qp_watch(sqp);
+}
+
+static void handle_deadline(struct shift_qp *sqp)
+{
+	if (sqp->handback.alone) {
+		shift_failover_event(sqp, SHIFT_EV_ALONE, NULL);
+		return;
+	}
+	/* who is late itself does not call the peer mute before that could answer to copies */
+	if (shift_fsm_deadline_ms(sqp->fo.state) &&
+	    (ktime_get_ns() < sqp->fo.deadline_ns ||
+	     (sqp->fo.resends < SHIFT_RESENDS_MIN && shift_failover_is_patient(sqp)))) {
+		sqp->fo.resends++;
+		shift_failover_resend(sqp);
+		shift_qp_arm(sqp, SHIFT_RESEND_MS);
+		if (sqp->fo.path)
+			handle_kick(sqp);
+		return;
+	}
+	if (shift_path_outage(sqp)) {
+		/* what was asked in the dark, nobody has heard */
+		sqp->fo.asks = min_t(u8, sqp->fo.asks, 1);
+		shift_stat_inc(SHIFT_STAT_OUTAGES);
+		shift_failover_start_deadline(sqp, sqp->fo.state);
+		return;
+	}
+	if (shift_failover_peer_is_slow(sqp)) {
+		shift_failover_start_deadline(sqp, sqp->fo.state);
+		return;
+	}
+	switch (sqp->fo.state) {
+	case SHIFT_ST_OFF:
+		set_bit(SHIFT_QPB_RETRY_PAIR, &sqp->pend.flags);
+		break;
+	case SHIFT_ST_APP:
+	case SHIFT_ST_FAIL:
+		shift_failover_push_pending_error(sqp);
+		shift_replay_flush(sqp);
+		break;
+	case SHIFT_ST_RUN:
+		if (!test_bit(SHIFT_QPB_ERRORED, &sqp->pend.flags)) {
+			if (sqp->fo.path)
+				qp_watch(sqp);
+			if (shift_path_port_down(sqp, sqp->fo.path))
+				handle_fault(sqp);
+			shift_move_again(sqp);
+			shift_handback_run(sqp);
+			break;
+		}
+		fallthrough;
+	default:
+		shift_failover_event(sqp, SHIFT_EV_DEADLINE, NULL);
+	}
+}
+
+/*
+ * The application was shown an error, or ends the QP.  Until the state says so, it is the pending
+ * bit that tells the CQE filter to show what follows, so that it is cleared only then.
+ */
+static bool take_app_error(struct shift_qp *sqp)
+{
+	if (!test_bit(SHIFT_QPB_APP, &sqp->pend.flags))
+		return false;
+	shift_failover_event(sqp, SHIFT_EV_APP_ERROR, NULL);
+	clear_bit(SHIFT_QPB_APP, &sqp->pend.flags);
+	return true;
+}
+
+static void handle_ready(struct shift_qp *sqp)
+{
+	if (sqp->handback.alone)
+		shift_failover_event(sqp, SHIFT_EV_ALONE, NULL);
+	else
+		shift_failover_ready(sqp);
+}
+
+static void handle_first(struct shift_qp *sqp)
+{
+	shift_notify_qp(sqp, SHIFT_QP_EV_COMPLETION, sqp->fo.times.completion);
+}
+
+/* Handle all messages that the state at hand can use.  False when there was none. */
+static bool handle_messages(struct shift_qp *sqp)
+{
+	struct shift_msg m;
+	bool any = false;
+	u32 kept = 0;	/* kinds that wait for a later state */
+
+	while (shift_qp_take_msg(sqp, &m, kept)) {
+		enum shift_state from = sqp->fo.state;
+
+		handle_message(sqp, &m);
+		/* it was put back; or a newer one has come, which has queued the work item again */
+		if (sqp->fo.state == from && READ_ONCE(sqp->pend.mailbox.valid) & BIT(m.type)) {
+			kept |= BIT(m.type);
+			continue;
+		}
+		any = true;
+		if (sqp->fo.state != from)
+			kept = 0;
+	}
+	return any;
+}
+
+/* Call @handle if @bit is pending.  False when it was not. */
+static bool take(struct shift_qp *sqp, unsigned int bit, void (*handle)(struct shift_qp *sqp))
+{
+	if (!test_and_clear_bit(bit, &sqp->pend.flags))
+		return false;
+	handle(sqp);
+	return true;
+}
+
+/*
+ * One round: everything that is pending now, in this order.  False when nothing was.
+ *
+ * The application's own error comes first, because it ends the protection; news of the links come
+ * before messages, because a peer that restarted has sent them afterwards.
+ */
+static bool machine_round(struct shift_qp *sqp)
+{
+	bool any = take_app_error(sqp);
+
+	any |= take(sqp, SHIFT_QPB_LINKS, shift_pairing_links);
+	any |= handle_messages(sqp);
+	any |= take(sqp, SHIFT_QPB_PROXY_ERR, handle_proxy_error);
+	if (test_and_clear_bit(SHIFT_QPB_PATH_UP, &sqp->pend.flags) && fault_waits(sqp))
+		set_bit(SHIFT_QPB_TRIGGER, &sqp->pend.flags);
+	any |= take(sqp, SHIFT_QPB_TRIGGER, handle_fault);
+	any |= take(sqp, SHIFT_QPB_DEADLINE, handle_deadline);
+	any |= take(sqp, SHIFT_QPB_MOVE, shift_move_run);
+	any |= take(sqp, SHIFT_QPB_HANDBACK, shift_handback_run);
+	any |= take(sqp, SHIFT_QPB_FOLLOW, shift_move_follow);
+	any |= take(sqp, SHIFT_QPB_READY, handle_ready);
+	any |= take(sqp, SHIFT_QPB_MTU, shift_pairing_mtu);
+	any |= take(sqp, SHIFT_QPB_RETRY_PAIR, shift_pairing_run);
+	any |= take(sqp, SHIFT_QPB_FIRST, handle_first);
+	any |= take(sqp, SHIFT_QPB_KICK, handle_kick);
+	/* during a failover they are still needed: the bit waits for RUN */
+	if (sqp->fo.state == SHIFT_ST_RUN)
+		any |= take(sqp, SHIFT_QPB_TIDY, shift_proxy_tidy);
+	return any;
+}
+
+/* The QP's work item.  Its queue has WQ_MEM_RECLAIM, so no allocation here may wait for I/O. */
+void shift_failover_work(struct work_struct *work)
+{
+	struct shift_qp *sqp = container_of(work, struct shift_qp, pend.work);
+	unsigned int noio = memalloc_noio_save();
+	int rounds = 8;
+
+	mutex_lock(&sqp->lock);
+	while (sqp->qp && !test_bit(SHIFT_QPB_DEAD, &sqp->pend.flags) && rounds--)
+		if (!machine_round(sqp))
+			break;
+	if (sqp->fo.state == SHIFT_ST_OFF)
+		shift_qp_clear_msgs(sqp);
+	mutex_unlock(&sqp->lock);
+	memalloc_noio_restore(noio);
+}

@@ -1,0 +1,455 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * Connections of links: one RC QP each, and its completions, from being made to being torn
+ * down.  Documentation/internals/links.md.
+ */
+#define pr_fmt(fmt) KBUILD_MODNAME ": " fmt
+
+#include <linux/mm.h>
+#include <linux/sched/mm.h>
+#include <linux/slab.h>
+#include "core/ib.h"
+#include "core/node.h"
+#include "link/link.h"
+#include "link/link_priv.h"
+#include "pure/msg.h"
+
+#define SHIFT_CONN_SETUP	3000	/* ms until it must be established */
+#define SHIFT_CONN_HUSH	1000	/* ms to wait for a cable, before the next try to disconnect */
+
+static void conn_destroy(struct work_struct *work);
+static void conn_recv_done(struct ib_cq *cq, struct ib_wc *wc);
+static void conn_send_done(struct ib_cq *cq, struct ib_wc *wc);
+static int conn_flush(struct shift_conn *c);
+
+static void conn_free(struct kref *ref)
+{
+	struct shift_conn *c = container_of(ref, struct shift_conn, ref);
+	struct shift_link *link = c->link;
+
+	shift_buf_free(c);
+	kvfree(c);
+	shift_link_unref(link);
+}
+
+/**
+ * shift_conn_put - drop a reference to a connection's memory
+ * @c: connection.
+ *
+ * Context: process.
+ */
+void shift_conn_put(struct shift_conn *c)
+{
+	kref_put(&c->ref, conn_free);
+}
+
+/**
+ * shift_conn_done - a connection has nothing on its device any more: drop it
+ * @c: connection, whose cm_id is destroyed, or is the caller's.
+ *
+ * Context: process, may sleep.
+ */
+void shift_conn_done(struct shift_conn *c)
+{
+	struct shift_link *link = c->link;
+
+	kref_get(&link->ref);
+	shift_conn_put(c);
+
+	shift_link_let_go(link);
+	shift_link_unref(link);
+}
+
+/**
+ * shift_conn_create - make a connection, without anything on the device yet
+ * @link: referenced.
+ *
+ * Context: process, may sleep.
+ * Return: the connection; NULL: no memory, or the device has gone.
+ */
+struct shift_conn *shift_conn_create(struct shift_link *link)
+{
+	struct shift_conn *c = kvzalloc(sizeof(*c), GFP_KERNEL);
+
+	if (!c)
+		return NULL;
+	if (shift_buf_alloc(c, conn_recv_done, conn_send_done))
+		goto err;
+
+	kref_init(&c->ref);
+	INIT_LIST_HEAD(&c->early);
+	INIT_DELAYED_WORK(&c->destroy, conn_destroy);
+	c->up.type = SHIFT_LINK_ITEM_UP;
+	c->up.conn = c;
+	c->down.type = SHIFT_LINK_ITEM_DOWN;
+	c->down.conn = c;
+
+	spin_lock_irq(&link->lock);
+	if (link->dev) {
+		link->conns++;
+		kref_get(&link->ref);
+		c->link = link;
+	}
+	spin_unlock_irq(&link->lock);
+	if (c->link)
+		return c;
+err:
+	shift_buf_free(c);
+	kvfree(c);
+	return NULL;
+}
+
+/**
+ * shift_conn_retire - a connection is not used any more: have it taken apart
+ * @c: its link is locked.  May have been retired before.
+ * @why: for operators; not freed.
+ * @status: number that goes with it.
+ *
+ * Context: any.
+ */
+void shift_conn_retire(struct shift_conn *c, const char *why, int status)
+{
+	struct shift_link *link = c->link;
+
+	lockdep_assert_held(&link->lock);
+
+	if (c->closing)
+		return;
+	c->closing = true;
+	c->why = why;
+	c->status = status;
+	if (!c->installed)
+		return;
+	if (!c->established)
+		pr_debug("link %u: not connected: %s (%d)\n", link->id, why, status);
+	if (link->pending == c)
+		link->pending = NULL;
+	if (link->conn == c) {
+		link->conn = NULL;
+		link->up = false;
+	}
+	if (c->established)
+		shift_link_queue(link, &c->down);
+	queue_delayed_work(shift_link_cm_wq, &c->destroy, 0);
+	shift_link_retry(link);
+}
+
+/**
+ * shift_conn_fail - as shift_conn_retire(), but takes the link's lock
+ * @c: connection.
+ * @why: for operators; not freed.
+ * @status: number that goes with it.
+ *
+ * Context: any.
+ */
+void shift_conn_fail(struct shift_conn *c, const char *why, int status)
+{
+	unsigned long flags;
+
+	spin_lock_irqsave(&c->link->lock, flags);
+	shift_conn_retire(c, why, status);
+	spin_unlock_irqrestore(&c->link->lock, flags);
+}
+
+/**
+ * shift_conn_release - free what shift_conn_build() has made
+ * @c: connection that is not on the link, or is closing.
+ *
+ * Context: process, sleeps.
+ */
+void shift_conn_release(struct shift_conn *c)
+{
+	/* without the QP nothing uses the buffers any more */
+	if (c->qp) {
+		shift_qp_stop(c->qp);
+		shift_qp_quiet(c->qp);
+		rdma_destroy_qp(c->cm_id);
+	}
+	if (c->cq)
+		ib_free_cq(c->cq);
+	shift_buf_unmap(c);
+	if (c->pd)
+		ib_dealloc_pd(c->pd);
+	c->qp = NULL;
+	c->cq = NULL;
+	c->pd = NULL;
+}
+
+/*
+ * RDMA CM sends a message when an established cm_id is destroyed, once.  If rxe of 6.12 cannot send
+ * it because the cable is out, the QP of its CM breaks and never receives again.  So the cm_id is
+ * kept until the cable is in again.  rdma_disconnect() is not called: it repeats the message until
+ * it is answered, and the cable may go meanwhile.
+ */
+static bool conn_may_disconnect(struct shift_conn *c)
+{
+	struct shift_link *link = c->link;
+	struct ib_device *dev;
+
+	spin_lock_irq(&link->lock);
+	dev = link->dev;
+	spin_unlock_irq(&link->lock);
+	/* the removal of a device does not wait for a cable */
+	return !dev || shift_gid_has_carrier(dev, &link->local);
+}
+
+static void conn_destroy(struct work_struct *work)
+{
+	struct shift_conn *c = container_of(to_delayed_work(work), struct shift_conn,
+					       destroy);
+	unsigned int noio = memalloc_noio_save();
+
+	/* wait for a handler that has not seen c->closing */
+	rdma_lock_handler(c->cm_id);
+	rdma_unlock_handler(c->cm_id);
+
+	shift_conn_release(c);
+	if (conn_may_disconnect(c)) {
+		rdma_destroy_id(c->cm_id);
+		shift_conn_done(c);
+	} else {
+		queue_delayed_work(shift_link_cm_wq, &c->destroy,
+				   msecs_to_jiffies(SHIFT_CONN_HUSH));
+	}
+	memalloc_noio_restore(noio);
+}
+
+/**
+ * shift_conn_install - make a connection the one that its link waits for (link->pending)
+ * @c: connection with its cm_id.
+ * @replace: do so also if the link has another connection; an older pending one is retired.
+ *
+ * Context: process.
+ * Return: true: it is ended with shift_conn_retire(), which ends its cm_id, too; false: the caller
+ * has to take it apart.
+ */
+bool shift_conn_install(struct shift_conn *c, bool replace)
+{
+	struct shift_link *link = c->link;
+	bool ok;
+
+	spin_lock_irq(&link->lock);
+	ok = !c->closing && link->dev && (replace || (!link->pending && !link->conn));
+	if (ok) {
+		struct shift_conn *old = link->pending;
+
+		c->installed = true;
+		link->pending = c;
+		if (old)
+			shift_conn_retire(old, "replaced", 0);
+		link->deadline = jiffies + shift_scaled_jiffies(SHIFT_CONN_SETUP);
+		shift_link_arm(link, &link->timer, shift_scaled_jiffies(SHIFT_CONN_SETUP));
+	}
+	spin_unlock_irq(&link->lock);
+	return ok;
+}
+
+/**
+ * shift_conn_establish - the connection is established and the HELLO was accepted
+ * @c: its link is locked.  May have been established or retired before.
+ *
+ * Context: any.
+ */
+void shift_conn_establish(struct shift_conn *c)
+{
+	struct shift_link *link = c->link;
+	struct shift_conn *old = link->conn;
+	struct shift_link_buf *buf, *next;
+
+	lockdep_assert_held(&link->lock);
+
+	if (c->closing || c->established || link->pending != c)
+		return;
+	link->pending = NULL;
+	link->conn = c;
+	link->up = false;
+	if (old)
+		shift_conn_retire(old, "replaced", 0);
+	c->established = true;
+	shift_link_queue(link, &c->up);
+	list_for_each_entry_safe(buf, next, &c->early, item.entry) {
+		list_del(&buf->item.entry);
+		shift_link_queue(link, &buf->item);
+	}
+}
+
+/* Completions, in softirq */
+
+static void conn_recv_done(struct ib_cq *cq, struct ib_wc *wc)
+{
+	struct shift_link_buf *buf = container_of(wc->wr_cqe, struct shift_link_buf, cqe);
+	struct shift_conn *c = buf->item.conn;
+	unsigned long flags;
+
+	if (wc->status != IB_WC_SUCCESS) {
+		shift_conn_fail(c, ib_wc_status_msg(wc->status), wc->status);
+		return;
+	}
+	ib_dma_sync_single_for_cpu(c->dev, buf->dma, SHIFT_LINK_BUF_SIZE, DMA_FROM_DEVICE);
+	buf->len = wc->byte_len;
+
+	spin_lock_irqsave(&c->link->lock, flags);
+	if (!c->closing) {
+		/* the peer sent this after its RTU, which may be late or lost */
+		if (c->hello)
+			shift_conn_establish(c);
+		if (c->established)
+			shift_link_queue(c->link, &buf->item);
+		else
+			list_add_tail(&buf->item.entry, &c->early);
+	}
+	spin_unlock_irqrestore(&c->link->lock, flags);
+}
+
+static void conn_send_done(struct ib_cq *cq, struct ib_wc *wc)
+{
+	struct shift_link_buf *buf = container_of(wc->wr_cqe, struct shift_link_buf, cqe);
+	struct shift_conn *c = buf->item.conn;
+	unsigned long flags;
+
+	spin_lock_irqsave(&c->link->lock, flags);
+	if (wc->status != IB_WC_SUCCESS) {
+		c->silent |= wc->status == IB_WC_RETRY_EXC_ERR && !c->closing;
+		shift_conn_retire(c, ib_wc_status_msg(wc->status), wc->status);
+	} else {
+		c->link->acked++;
+	}
+	list_add_tail(&buf->item.entry, &c->free);
+	c->sending--;
+	c->since = jiffies;
+	if (c->open && !c->closing)
+		conn_flush(c);
+	spin_unlock_irqrestore(&c->link->lock, flags);
+}
+
+static void conn_qp_event(struct ib_event *event, void *context)
+{
+	struct shift_conn *c = context;
+
+	if (event->event == IB_EVENT_COMM_EST)
+		rdma_notify(c->cm_id, event->event);
+	else if (event->event == IB_EVENT_QP_FATAL || event->event == IB_EVENT_QP_REQ_ERR ||
+		 event->event == IB_EVENT_QP_ACCESS_ERR)
+		shift_conn_fail(c, ib_event_msg(event->event), 0);
+}
+
+/* Posting */
+
+/* Post the buffer in which messages were gathered; the link is locked. */
+static int conn_flush(struct shift_conn *c)
+{
+	struct shift_link_buf *buf = c->open;
+	int err;
+
+	lockdep_assert_held(&c->link->lock);
+	c->open = NULL;
+	err = shift_buf_post_send(c, buf);
+	if (err) {
+		list_add(&buf->item.entry, &c->free);
+		shift_conn_retire(c, "post send", err);
+		return -ENOTCONN;
+	}
+	if (!c->sending++)
+		c->since = jiffies;
+	return 0;
+}
+
+/**
+ * shift_conn_post_send - send one message
+ * @c: established; its link is locked.
+ * @m: message.
+ *
+ * It is sent at once, unless SHIFT_LINK_EAGER sends are under way: then messages are gathered until
+ * one of these completes or a buffer is full.
+ *
+ * Context: any.
+ * Return: as shift_link_send().
+ */
+int shift_conn_post_send(struct shift_conn *c, const struct shift_msg *m)
+{
+	struct shift_link_buf *buf = c->open;
+	int len;
+
+	lockdep_assert_held(&c->link->lock);
+
+	if (!buf) {
+		buf = list_first_entry_or_null(&c->free, struct shift_link_buf, item.entry);
+		if (!buf)
+			return -EAGAIN;
+		list_del(&buf->item.entry);
+		buf->len = 0;
+		c->open = buf;
+		ib_dma_sync_single_for_cpu(c->dev, buf->dma, SHIFT_LINK_BUF_SIZE,
+					   DMA_TO_DEVICE);
+	}
+	len = shift_msg_encode(m, buf->data + buf->len, SHIFT_LINK_BUF_SIZE - buf->len);
+	if (len > 0) {
+		buf->len += len;
+		c->link->tx++;
+	} else if (!buf->len) {
+		c->open = NULL;
+		list_add(&buf->item.entry, &c->free);
+		return -EINVAL;
+	}
+	if (c->sending < SHIFT_LINK_EAGER ||
+	    SHIFT_LINK_BUF_SIZE - buf->len < SHIFT_MSG_MAX)
+		return conn_flush(c) ?: min(len, 0);
+	return min(len, 0);
+}
+
+/* On the device */
+
+/**
+ * shift_conn_build - make all that a connection needs on its device
+ * @c: with a cm_id that is bound to a device.
+ *
+ * Context: handler of the cm_id.
+ * Return: 0 or -errno; then, too, shift_conn_release() has to be called, here
+ * or by the destroy work.
+ */
+int shift_conn_build(struct shift_conn *c)
+{
+	struct ib_qp_init_attr attr = {
+		.event_handler = conn_qp_event,
+		.qp_context = c,
+		.cap = {
+			.max_send_wr = SHIFT_LINK_BUFS,
+			.max_recv_wr = SHIFT_LINK_BUFS,
+			.max_send_sge = 1,
+			.max_recv_sge = 1,
+		},
+		.sq_sig_type = IB_SIGNAL_ALL_WR,
+		.qp_type = IB_QPT_RC,
+	};
+	unsigned int i;
+	int err;
+
+	c->dev = c->cm_id->device;
+	c->pd = ib_alloc_pd(c->dev, 0);
+	if (IS_ERR(c->pd)) {
+		err = PTR_ERR(c->pd);
+		c->pd = NULL;
+		return err;
+	}
+	err = shift_buf_map(c);
+	if (err)
+		return err;
+	c->cq = ib_alloc_cq_any(c->dev, c, 2 * SHIFT_LINK_BUFS, IB_POLL_SOFTIRQ);
+	if (IS_ERR(c->cq)) {
+		err = PTR_ERR(c->cq);
+		c->cq = NULL;
+		return err;
+	}
+	attr.send_cq = c->cq;
+	attr.recv_cq = c->cq;
+	err = rdma_create_qp(c->cm_id, c->pd, &attr);
+	if (err)
+		return err;
+	c->qp = c->cm_id->qp;
+	for (i = 0; i < SHIFT_LINK_BUFS; i++) {
+		err = shift_buf_post_recv(c, &c->rx[i]);
+		if (err)
+			return err;
+	}
+	return 0;
+}

@@ -1,0 +1,137 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * Sessions.  A session is all links that are up to one incarnation of a peer's module: to a node of
+ * the directory with a boot id.  A message goes over the link that it is meant for, or over any
+ * other of the session.
+ */
+#include <linux/hashtable.h>
+#include <linux/jhash.h>
+#include <linux/slab.h>
+#include "link/link.h"
+#include "link/link_priv.h"
+#include "pure/msg.h"
+
+/**
+ * struct shift_session - the links to one peer
+ * @hash: in shift_sessions.
+ * @boot_id: of the peer.
+ * @node: its name in the directory when the first link came up; another node may claim the boot id.
+ * @links: by @session_entry, each with a reference; never empty.
+ */
+struct shift_session {
+	struct hlist_node hash;
+	u8 boot_id[16];
+	char node[SHIFT_NODE_MAX];
+	struct list_head links;
+};
+
+/* outside link->lock; protects all sessions and the entries of links in them */
+static DEFINE_SPINLOCK(shift_sessions_lock);
+static DEFINE_HASHTABLE(shift_sessions, 8);
+
+static struct shift_session *session_find(const u8 *boot_id, const char *node)
+{
+	struct shift_session *s;
+
+	lockdep_assert_held(&shift_sessions_lock);
+	hash_for_each_possible(shift_sessions, s, hash, jhash(boot_id, 16, 0))
+		if (!memcmp(s->boot_id, boot_id, sizeof(s->boot_id)) && !strcmp(s->node, node))
+			return s;
+	return NULL;
+}
+
+/**
+ * shift_session_join - a link has come up
+ * @link: its peer_boot_id is known.  If there is no memory it stays without a session.
+ *
+ * Context: delivery work of the link.
+ */
+void shift_session_join(struct shift_link *link)
+{
+	struct shift_session *s, *new = kzalloc(sizeof(*new), GFP_NOIO);
+
+	if (!new)
+		return;
+	memcpy(new->boot_id, link->peer_boot_id, sizeof(new->boot_id));
+	shift_peer_node(&link->remote, new->node);
+	INIT_LIST_HEAD(&new->links);
+
+	spin_lock_bh(&shift_sessions_lock);
+	strscpy(link->peer_node, new->node, sizeof(link->peer_node));
+	s = session_find(new->boot_id, new->node);
+	if (!s) {
+		s = new;
+		new = NULL;
+		hash_add(shift_sessions, &s->hash, jhash(s->boot_id, 16, 0));
+	}
+	if (!link->session) {
+		kref_get(&link->ref);
+		link->session = s;
+		list_add_tail(&link->session_entry, &s->links);
+	}
+	spin_unlock_bh(&shift_sessions_lock);
+	kfree(new);
+}
+
+/**
+ * shift_session_leave - a link has gone down
+ * @link: may not be in a session.
+ *
+ * Context: delivery work of the link.
+ */
+void shift_session_leave(struct shift_link *link)
+{
+	struct shift_session *s;
+	bool was;
+
+	spin_lock_bh(&shift_sessions_lock);
+	s = link->session;
+	was = s;
+	if (s) {
+		link->session = NULL;
+		list_del(&link->session_entry);
+		if (list_empty(&s->links))
+			hash_del(&s->hash);
+		else
+			s = NULL;
+	}
+	spin_unlock_bh(&shift_sessions_lock);
+	kfree(s);
+	if (was)
+		shift_link_unref(link);
+}
+
+/**
+ * shift_session_send - queue one message for a peer
+ * @link: the one to prefer; its peer is the receiver.
+ * @m: in host order; not needed after the call.
+ *
+ * Two messages may overtake one another if they go over different links.
+ *
+ * Context: any but hard interrupts, does not sleep and does not allocate.
+ * Return: as shift_link_send().
+ */
+int shift_session_send(struct shift_link *link, const struct shift_msg *m)
+{
+	struct shift_session *s;
+	struct shift_link *other;
+	int err = shift_link_send(link, m);
+
+	if (!err || err == -EINVAL)
+		return err;
+
+	spin_lock_bh(&shift_sessions_lock);
+	/* a link that is down still has the boot id and the node of its last peer */
+	s = session_find(link->peer_boot_id, link->peer_node);
+	if (s) {
+		list_for_each_entry(other, &s->links, session_entry) {
+			if (other == link)
+				continue;
+			err = shift_link_send(other, m);
+			if (!err)
+				break;
+		}
+	}
+	spin_unlock_bh(&shift_sessions_lock);
+	return err;
+}

@@ -1,0 +1,225 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * Receives of a QP that runs on a proxy QP: taken from the user's ring, posted to the
+ * proxy QP, and completed through the side ring of the receive CQ, in the order in which
+ * they were posted.
+ *
+ * ledger_lock covers them as it covers the ledger of the send side.  In Fallback
+ * the provider calls KICK after each post, as the ring has no doorbell.
+ */
+#include <linux/slab.h>
+#include "core/kick.h"
+#include "core/object.h"
+#include "core/provider.h"
+#include "core/qp.h"
+#include "core/queue.h"
+#include "mw/mw.h"
+#include "proxy/proxy.h"
+#include "pure/fsm.h"
+#include "srq/srq.h"
+
+#define RETRY_MS	20
+
+static void recv_ingest(struct shift_qp *sqp)
+{
+	struct shift_recvs *r = &sqp->rec.recvs;
+	u32 n = sqp->rings.provider->recvs_posted(sqp);
+
+	for (; n && r->head - r->tail < r->most; n--, r->head++)
+		sqp->rings.provider->take_recv(sqp, r->head);
+}
+
+/* Post receives until none is left, or one cannot be posted; ledger_lock.  Returns the error. */
+static int recv_post_all(struct shift_qp *sqp)
+{
+	struct shift_recvs *r = &sqp->rec.recvs;
+	int err = 0;
+
+	lockdep_assert_held(&sqp->ledger_lock);
+	while (r->post < r->head && !err) {
+		err = shift_proxy_post_recv(sqp, r->post);
+		if (!err)
+			r->post++;
+	}
+	return err;
+}
+
+/* Take receives from the ring and post them.  True: the work item has to go on with it. */
+static bool recv_take_in(struct shift_qp *sqp)
+{
+	int err;
+
+	/* the provider changes its rings, and says when it is done */
+	if (sqp->handback.rebase == SHIFT_REBASE_BUSY)
+		return false;
+	recv_ingest(sqp);
+	sqp->rings.provider->recvs_completed(sqp, sqp->rec.recvs.tail);
+	err = recv_post_all(sqp);
+	if (err == -EINVAL)
+		sqp->fo.stop_status = IB_WC_LOC_PROT_ERR;
+	return sqp->fo.stop_status || (err && err != -EAGAIN);
+}
+
+/**
+ * shift_recv_pump - post receives to the proxy QP
+ * @sqp: the QP, locked; its proxy QP is armed.
+ */
+void shift_recv_pump(struct shift_qp *sqp)
+{
+	bool more = false;
+
+	lockdep_assert_held(&sqp->lock);
+	spin_lock_bh(&sqp->ledger_lock);
+	if (sqp->rings.registered && sqp->rec.recvs.slots)
+		more = recv_take_in(sqp);
+	spin_unlock_bh(&sqp->ledger_lock);
+	if (more)
+		shift_qp_arm(sqp, RETRY_MS);
+	shift_recv_deliver(sqp);
+}
+
+/**
+ * shift_recv_doorbell - the application posted receives on a QP that runs on a proxy QP
+ * @sqp: the QP.
+ *
+ * Context: any that may take a spinlock, but softirq.
+ */
+void shift_recv_doorbell(struct shift_qp *sqp)
+{
+	bool more = false;
+
+	spin_lock_bh(&sqp->ledger_lock);
+	if (sqp->rec.live && sqp->rings.registered && sqp->rec.recvs.slots) {
+		if (sqp->fo.state == SHIFT_ST_FAIL || sqp->fo.state == SHIFT_ST_APP)
+			more = true;
+		else
+			more = recv_take_in(sqp);
+	}
+	spin_unlock_bh(&sqp->ledger_lock);
+	if (more)
+		shift_qp_kick(sqp, SHIFT_QPB_KICK);
+}
+
+/**
+ * shift_recv_got - the completion of a receive as the application is to see it
+ * @sqp: the QP; ledger_lock.
+ * @wc: completion of a receive on its proxy QP.
+ *
+ * If a SEND_WITH_INV invalidated the key of a region, the key of its window is shown.
+ */
+struct shift_recv shift_recv_got(struct shift_qp *sqp, const struct ib_wc *wc)
+{
+	struct shift_recv e = {
+		.status = wc->status,
+		.opcode = wc->opcode,
+		.byte_len = wc->byte_len,
+		.ex = (__force u32)wc->ex.imm_data,
+		.wc_flags = wc->wc_flags & (IB_WC_GRH | IB_WC_WITH_IMM |
+					    IB_WC_WITH_INVALIDATE),
+	};
+
+	lockdep_assert_held(&sqp->ledger_lock);
+	if (!wc->status && wc->wc_flags & IB_WC_WITH_INVALIDATE)
+		e.ex = shift_region_invalidated(sqp, wc->ex.invalidate_rkey);
+	return e;
+}
+
+/**
+ * shift_recv_done - the proxy QP completed its oldest receive
+ * @sqp: the QP; ledger_lock.
+ * @wc: the completion.
+ *
+ * Context: softirq.
+ */
+void shift_recv_done(struct shift_qp *sqp, const struct ib_wc *wc)
+{
+	struct shift_recvs *r = &sqp->rec.recvs;
+	struct shift_recv *e = &r->entry[shift_recv_slot(r, r->done)];
+
+	lockdep_assert_held(&sqp->ledger_lock);
+	if (r->done == r->post)
+		return;
+	*e = shift_recv_got(sqp, wc);
+	r->done++;
+	recv_post_all(sqp);
+}
+
+static int recv_push_wc(struct shift_qp *sqp, u64 seq)
+{
+	struct shift_recvs *r = &sqp->rec.recvs;
+	const struct shift_recv *e = &r->entry[shift_recv_slot(r, seq)];
+	struct shift_abi_wc wc = {
+		.status = e->status,
+		/* a device need not set the opcode of a completion in error */
+		.opcode = e->opcode | IB_WC_RECV,
+		.byte_len = e->byte_len,
+		.ex = e->ex,
+		.wc_flags = e->wc_flags,
+		.qp_num = sqp->qpn,
+		.port_num = 1,
+	};
+	struct shift_cq_slot slot = {
+		.sqp = sqp, .seq = seq, .free = sqp->rings.provider->recvs_completed,
+	};
+
+	wc.wr_id = sqp->rings.provider->recv_wr_id(sqp, seq);
+	return shift_cq_push(sqp->rcq, &wc, &slot);
+}
+
+static bool recv_may_show(const struct shift_qp *sqp)
+{
+	return shift_proxy_is_open(sqp) || sqp->fo.state == SHIFT_ST_FAIL ||
+	       sqp->fo.state == SHIFT_ST_APP || sqp->handback.rebase == SHIFT_REBASE_WANTED;
+}
+
+/**
+ * shift_recv_deliver - show completed receives to the application
+ * @sqp: the QP.
+ *
+ * Not before both ends are ready, as another failover may begin until then.
+ *
+ * Context: process or softirq context, any lock but ledger_lock.
+ */
+void shift_recv_deliver(struct shift_qp *sqp)
+{
+	struct shift_recvs *r = &sqp->rec.recvs;
+	int err;
+
+	spin_lock_bh(&sqp->ledger_lock);
+	if (sqp->srqm.ssrq && recv_may_show(sqp) && shift_srq_deliver(sqp, false))
+		shift_qp_arm(sqp, RETRY_MS);
+	while (r->tail < r->done && recv_may_show(sqp)) {
+		err = recv_push_wc(sqp, r->tail);
+		if (err == -ENOSPC) {
+			shift_qp_arm(sqp, RETRY_MS);
+			break;
+		}
+		r->tail++;
+	}
+	spin_unlock_bh(&sqp->ledger_lock);
+}
+
+/**
+ * shift_recv_flush - error completions for all receives, now and later
+ * @sqp: the QP, locked, in FAIL or APP; nothing can be received any more.
+ */
+void shift_recv_flush(struct shift_qp *sqp)
+{
+	struct shift_recvs *r = &sqp->rec.recvs;
+
+	lockdep_assert_held(&sqp->lock);
+	if (sqp->srqm.ssrq)
+		shift_recv_deliver(sqp);	/* receives of the SRQ stay posted for other QPs */
+	if (!sqp->rings.registered || !r->slots || !sqp->rec.live)
+		return;
+	spin_lock_bh(&sqp->ledger_lock);
+	recv_ingest(sqp);
+	for (; r->done < r->head; r->done++)
+		r->entry[shift_recv_slot(r, r->done)] = (struct shift_recv) {
+			.status = IB_WC_WR_FLUSH_ERR,
+			.opcode = IB_WC_RECV,
+		};
+	r->post = r->done;
+	spin_unlock_bh(&sqp->ledger_lock);
+	shift_recv_deliver(sqp);
+}

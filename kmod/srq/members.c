@@ -1,0 +1,472 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * The members of a shared receive queue, which are the QPs on it.  They leave a path together,
+ * because the receives can be on one device only.  See Documentation/internals/srq.md.
+ *
+ * A QP draws its receives from a pool: the application's ring, or a kernel-owned SRQ (pool.c).  The
+ * first member that is about to be fenced makes the pool on its target path the target of all
+ * others, which are told to follow.  When the last member has left the old pool, all outstanding
+ * receives are moved to the new one.  Until then no peer of a member that has left is sent READY.
+ */
+#define pr_fmt(fmt) KBUILD_MODNAME ": " fmt
+
+#include <linux/ktime.h>
+#include <linux/sched/mm.h>
+#include <linux/slab.h>
+#include "core/kick.h"
+#include "core/node.h"
+#include "core/object.h"
+#include "core/qp.h"
+#include "core/srq.h"
+#include "pure/fsm.h"
+#include "srq/srq.h"
+
+#define FOLLOW_MS	50	/* members that have not left are told to follow this often */
+#define DEADLINE_MS	3000	/* for all members to leave, scaled */
+#define LATEST_MS	120000	/* the same, however late their work items are; scaled */
+
+/* Does it draw from the pool in use, so that the receives cannot leave that yet? */
+static bool member_stays(const struct shift_qp *sqp)
+{
+	return sqp->srqm.live && sqp->srqm.pool == sqp->srqm.ssrq->pool;
+}
+
+/* Is it on its own QP, though its SRQ is away?  The application has connected it since then. */
+static bool member_is_late(const struct shift_qp *sqp)
+{
+	return sqp->srqm.live && !sqp->srqm.pool && sqp->srqm.ssrq->pool;
+}
+
+/* Can it never leave its default NIC? */
+static bool member_is_stuck(const struct shift_qp *sqp)
+{
+	return !sqp->fo.path && shift_qp_mws_stay(sqp);
+}
+
+static void srq_arm(struct shift_srq *ssrq)
+{
+	if (!ssrq->dead)
+		mod_delayed_work(shift_wq, &ssrq->timer, msecs_to_jiffies(FOLLOW_MS));
+}
+
+/* Is it late, and can it follow, now or after what it is doing? */
+static bool member_can_follow(const struct shift_qp *sqp)
+{
+	return member_is_late(sqp) && !member_is_stuck(sqp) &&
+	       shift_state_is_protected(READ_ONCE(sqp->fo.state));
+}
+
+static void srq_kick_members(struct shift_srq *ssrq)
+{
+	struct shift_qp *sqp;
+
+	list_for_each_entry(sqp, &ssrq->members, srqm.node)
+		if (ssrq->broken || (ssrq->target && member_stays(sqp)) || member_can_follow(sqp))
+			shift_qp_kick(sqp, SHIFT_QPB_FOLLOW);
+}
+
+static void srq_set_pools(struct shift_srq *ssrq, struct shift_srq_pool *pool,
+			  struct shift_srq_pool *target)
+{
+	lockdep_assert_held(&ssrq->lock);
+	spin_lock_bh(&ssrq->look);
+	ssrq->pool = pool;
+	ssrq->target = target;
+	spin_unlock_bh(&ssrq->look);
+}
+
+/* The members that had left have failed or are gone: the target is kept for another time. */
+static void srq_forget_target(struct shift_srq *ssrq)
+{
+	struct shift_srq_pool *pool = ssrq->target;
+
+	srq_set_pools(ssrq, ssrq->pool, NULL);
+	if (ssrq->next[pool->path])
+		shift_srq_pool_put(pool);
+	else
+		ssrq->next[pool->path] = pool;
+}
+
+/* Move the receives to the target, if the last member has left the old pool. */
+static void srq_check(struct shift_srq *ssrq)
+{
+	struct shift_srq_pool *old = ssrq->pool;
+	bool left = false, stay = false;
+	struct shift_qp *sqp;
+
+	lockdep_assert_held(&ssrq->lock);
+	if (!ssrq->target)
+		return;
+	list_for_each_entry(sqp, &ssrq->members, srqm.node) {
+		left |= sqp->srqm.left;
+		stay |= member_stays(sqp);
+	}
+	if (!left)
+		srq_forget_target(ssrq);
+	if (!left || stay)
+		return;
+	if (shift_srq_take_over(ssrq)) {
+		pr_warn_ratelimited("%s: receives of a shared queue could not be taken over\n",
+				    ssrq->sdev->name);
+		ssrq->broken = true;
+	}
+	srq_set_pools(ssrq, ssrq->target, NULL);
+	shift_srq_pool_put(old);
+	list_for_each_entry(sqp, &ssrq->members, srqm.node) {
+		sqp->srqm.left = false;
+		if (sqp->srqm.waits)
+			shift_qp_kick(sqp, SHIFT_QPB_READY);
+	}
+	srq_kick_members(ssrq);
+}
+
+/* The QP draws from no pool any more.  It may be the last one that the others waited for. */
+static void member_stops(struct shift_qp *sqp)
+{
+	/* not to be compared later: another pool may get this address */
+	sqp->srqm.live = false;
+	sqp->srqm.pool = NULL;
+	sqp->srqm.waits = false;
+	sqp->srqm.overdue = false;
+	srq_check(sqp->srqm.ssrq);
+}
+
+/* The application destroys the QP: it is no member any more; sqp->lock. */
+void shift_srq_leave(struct shift_qp *sqp)
+{
+	struct shift_srq *ssrq = sqp->srqm.ssrq;
+
+	lockdep_assert_held(&sqp->lock);
+	if (!ssrq)
+		return;
+	mutex_lock(&ssrq->lock);
+	sqp->srqm.left = false;
+	spin_lock_bh(&ssrq->look);
+	list_del_init(&sqp->srqm.node);
+	spin_unlock_bh(&ssrq->look);
+	member_stops(sqp);
+	mutex_unlock(&ssrq->lock);
+	shift_srq_drop_done(sqp);
+}
+
+/* The application connects its QP, which draws from the ring from now on; sqp->lock. */
+void shift_srq_connected(struct shift_qp *sqp)
+{
+	struct shift_srq *ssrq = sqp->srqm.ssrq;
+
+	lockdep_assert_held(&sqp->lock);
+	if (!ssrq)
+		return;
+	mutex_lock(&ssrq->lock);
+	sqp->srqm.pool = NULL;
+	sqp->srqm.live = true;
+	mutex_unlock(&ssrq->lock);
+}
+
+/* The QP receives nothing any more, unless the application connects it again; sqp->lock. */
+void shift_srq_ended(struct shift_qp *sqp)
+{
+	struct shift_srq *ssrq = sqp->srqm.ssrq;
+
+	lockdep_assert_held(&sqp->lock);
+	if (!ssrq)
+		return;
+	mutex_lock(&ssrq->lock);
+	sqp->srqm.left = false;
+	member_stops(sqp);
+	mutex_unlock(&ssrq->lock);
+}
+
+/**
+ * shift_srq_movable - does its SRQ allow this QP to leave its path?
+ * @sqp: the QP.
+ *
+ * It does not if another member could not follow.
+ *
+ * Context: any that may take a spinlock; racy by nature.
+ */
+bool shift_srq_movable(const struct shift_qp *sqp)
+{
+	struct shift_srq *ssrq = sqp->srqm.ssrq;
+	struct shift_qp *other;
+	bool movable;
+
+	if (!ssrq)
+		return true;
+	spin_lock_bh(&ssrq->look);
+	movable = ssrq->rings.registered && !ssrq->broken && !ssrq->dead &&
+		  (ssrq->pool || !READ_ONCE(ssrq->spoiled));
+	list_for_each_entry(other, &ssrq->members, srqm.node) {
+		/* a member that is being destroyed leaves the SRQ, and need not follow */
+		if (other == sqp || !member_stays(other) ||
+		    test_bit(SHIFT_QPB_DEAD, &other->pend.flags))
+			continue;
+		if (!shift_state_is_protected(READ_ONCE(other->fo.state)) ||
+		    member_is_stuck(other) ||
+		    !(READ_ONCE(other->peer.use[1].up) ||
+		      (ssrq->pool && READ_ONCE(other->peer.use[0].up))))
+			movable = false;
+	}
+	spin_unlock_bh(&ssrq->look);
+	return movable;
+}
+
+/**
+ * shift_srq_path - the path of the other members, or the one that they are going to
+ * @sqp: the QP.
+ * @must: out: @sqp may go to no other path.
+ *
+ * Context: any that may take a spinlock.
+ * Return: the path; 0: the others do not matter.
+ */
+u8 shift_srq_path(const struct shift_qp *sqp, bool *must)
+{
+	struct shift_srq *ssrq = sqp->srqm.ssrq;
+	u8 path = 0;
+
+	*must = false;
+	if (!ssrq)
+		return 0;
+	spin_lock_bh(&ssrq->look);
+	if (ssrq->target) {
+		path = ssrq->target->path;
+		*must = true;
+	} else if (ssrq->pool && sqp->srqm.pool != ssrq->pool) {
+		path = ssrq->pool->path;
+	}
+	spin_unlock_bh(&ssrq->look);
+	return path;
+}
+
+/**
+ * shift_srq_wanted - has the QP to follow the other members?
+ * @sqp: the QP, locked.
+ * @broken: out: the receives of the SRQ are lost.
+ *
+ * While it has, its work item is kicked with SHIFT_QPB_FOLLOW every FOLLOW_MS.
+ *
+ * Context: process context.
+ * Return: the path to go to; 0: it has not.
+ */
+u8 shift_srq_wanted(const struct shift_qp *sqp, bool *broken)
+{
+	struct shift_srq *ssrq = sqp->srqm.ssrq;
+	u8 path = 0;
+
+	lockdep_assert_held(&sqp->lock);
+	*broken = false;
+	if (!ssrq)
+		return 0;
+	mutex_lock(&ssrq->lock);
+	*broken = ssrq->broken;
+	if (ssrq->target && member_stays(sqp))
+		path = ssrq->target->path;
+	else if (!ssrq->target && member_can_follow(sqp))
+		path = ssrq->pool->path;
+	if (path)
+		srq_arm(ssrq);
+	mutex_unlock(&ssrq->lock);
+	return path;
+}
+
+/**
+ * shift_srq_claim - the QP is about to be fenced, and is to draw from @pool then
+ * @sqp: the QP, locked.
+ * @pool: that of the proxy QP that it is going to.
+ *
+ * Return: 0; -EBUSY: the other members are going to another pool.
+ */
+int shift_srq_claim(struct shift_qp *sqp, struct shift_srq_pool *pool)
+{
+	struct shift_srq *ssrq = sqp->srqm.ssrq;
+	int err = 0;
+
+	lockdep_assert_held(&sqp->lock);
+	if (!ssrq)
+		return 0;
+	mutex_lock(&ssrq->lock);
+	if (!pool || (ssrq->target && ssrq->target != pool)) {
+		err = -EBUSY;
+	} else if (pool != ssrq->pool) {
+		if (!ssrq->target && ssrq->next[pool->path] != pool) {
+			err = -EBUSY;
+		} else if (!ssrq->target) {
+			srq_set_pools(ssrq, ssrq->pool, pool);
+			ssrq->next[pool->path] = NULL;
+			ssrq->deadline_ns = shift_from_now(DEADLINE_MS);
+			ssrq->latest_ns = shift_from_now(LATEST_MS);
+			srq_arm(ssrq);
+		}
+		if (!err) {
+			sqp->srqm.left = true;
+			srq_kick_members(ssrq);
+		}
+	}
+	mutex_unlock(&ssrq->lock);
+	return err;
+}
+
+/* The QP was fenced.  If it was the last member to leave, the receives move; sqp->lock. */
+void shift_srq_fenced(struct shift_qp *sqp)
+{
+	struct shift_srq *ssrq = sqp->srqm.ssrq;
+
+	lockdep_assert_held(&sqp->lock);
+	if (!ssrq)
+		return;
+	mutex_lock(&ssrq->lock);
+	member_stops(sqp);
+	mutex_unlock(&ssrq->lock);
+}
+
+/**
+ * shift_srq_ready - may the peer be sent READY, because its SENDs find receives here?
+ * @sqp: the QP, locked; its proxy QP is connected.
+ * @pool: that of the proxy QP.
+ *
+ * The QP counts as drawing from @pool once the receives are there.  Before, the peer sends nothing.
+ *
+ * Return: true if it may.  Otherwise the QP is kicked with SHIFT_QPB_READY when the receives have
+ * moved.
+ */
+bool shift_srq_ready(struct shift_qp *sqp, struct shift_srq_pool *pool)
+{
+	struct shift_srq *ssrq = sqp->srqm.ssrq;
+	bool ready;
+
+	lockdep_assert_held(&sqp->lock);
+	if (!ssrq)
+		return true;
+	mutex_lock(&ssrq->lock);
+	ready = pool && pool == ssrq->pool && !ssrq->broken;
+	if (ready) {
+		sqp->srqm.pool = pool;
+		sqp->srqm.live = true;
+	}
+	sqp->srqm.waits = !ready;
+	mutex_unlock(&ssrq->lock);
+	return ready;
+}
+
+/* Some members did not leave in time: those that have left fail, as they have no receives. */
+static void srq_give_up(struct shift_srq *ssrq)
+{
+	struct shift_qp *sqp;
+
+	lockdep_assert_held(&ssrq->lock);
+	list_for_each_entry(sqp, &ssrq->members, srqm.node) {
+		if (!sqp->srqm.left)
+			continue;
+		sqp->srqm.overdue = true;
+		shift_qp_kick(sqp, SHIFT_QPB_FOLLOW);
+	}
+}
+
+/**
+ * shift_srq_is_overdue - has the QP left, and did others not follow in time?
+ * @sqp: the QP, locked.
+ *
+ * Return: true once: the caller lets the QP fail then.
+ */
+bool shift_srq_is_overdue(struct shift_qp *sqp)
+{
+	struct shift_srq *ssrq = sqp->srqm.ssrq;
+	bool overdue;
+
+	lockdep_assert_held(&sqp->lock);
+	if (!ssrq)
+		return false;
+	mutex_lock(&ssrq->lock);
+	overdue = sqp->srqm.overdue && sqp->srqm.left && ssrq->target;
+	sqp->srqm.overdue = false;
+	mutex_unlock(&ssrq->lock);
+	return overdue;
+}
+
+/* Has a member that is to leave not come to look at what it was told one period ago? */
+static bool srq_is_late(const struct shift_srq *ssrq)
+{
+	struct shift_qp *sqp;
+
+	list_for_each_entry(sqp, &ssrq->members, srqm.node)
+		if (member_stays(sqp) && test_bit(SHIFT_QPB_FOLLOW, &sqp->pend.flags))
+			return true;
+	return false;
+}
+
+/*
+ * Members that have not left are told once more, until the deadline.  It is for members whose peers
+ * do not answer: time in which one waits for its work item does not count.
+ */
+void shift_srq_timer(struct work_struct *work)
+{
+	struct shift_srq *ssrq = container_of(to_delayed_work(work), struct shift_srq, timer);
+	unsigned int noio = memalloc_noio_save();
+	struct shift_qp *sqp;
+	bool over, again;
+
+	mutex_lock(&ssrq->lock);
+	if (srq_is_late(ssrq))
+		ssrq->deadline_ns += FOLLOW_MS * NSEC_PER_MSEC;
+	over = ssrq->target && ktime_get_ns() > min(ssrq->deadline_ns, ssrq->latest_ns);
+	again = ssrq->target;
+	list_for_each_entry(sqp, &ssrq->members, srqm.node)
+		again |= member_can_follow(sqp);
+	srq_kick_members(ssrq);
+	if (over)
+		srq_give_up(ssrq);
+	else if (again)
+		srq_arm(ssrq);
+	mutex_unlock(&ssrq->lock);
+	memalloc_noio_restore(noio);
+}
+
+/**
+ * shift_srq_join - a QP was created: it becomes a member of its SRQ
+ * @sqp: the QP, new.
+ * @srq: its SRQ or NULL.
+ *
+ * Return: false if it has an SRQ with which it cannot be protected.
+ */
+bool shift_srq_join(struct shift_qp *sqp, struct ib_srq *srq)
+{
+	struct shift_srq *ssrq = shift_srq_find(srq);
+	struct shift_srq_cq *link;
+	bool found = false;
+
+	INIT_LIST_HEAD(&sqp->srqm.node);
+	INIT_LIST_HEAD(&sqp->srqm.done);
+	if (!srq)
+		return true;
+	if (!ssrq)
+		return false;
+	shift_srq_get(ssrq);
+	sqp->srqm.ssrq = ssrq;
+	mutex_lock(&ssrq->lock);
+	spin_lock_bh(&ssrq->look);
+	list_add_tail(&sqp->srqm.node, &ssrq->members);
+	spin_unlock_bh(&ssrq->look);
+	list_for_each_entry(link, &ssrq->cqs, node)
+		found |= link->scq == sqp->rcq;
+	if (!found) {
+		link = sqp->rcq ? kzalloc(sizeof(*link), GFP_KERNEL) : NULL;
+		if (link) {
+			link->scq = sqp->rcq;
+			shift_cq_get(link->scq);
+			list_add_tail(&link->node, &ssrq->cqs);
+		} else {
+			ssrq->spoiled = true;
+		}
+	}
+	mutex_unlock(&ssrq->lock);
+	return sqp->spd && sqp->spd == ssrq->spd;
+}
+
+/* A QP that is not tracked draws from the SRQ: it cannot be moved. */
+void shift_srq_spoil(struct ib_srq *srq)
+{
+	struct shift_srq *ssrq = shift_srq_find(srq);
+
+	if (ssrq)
+		WRITE_ONCE(ssrq->spoiled, true);
+}

@@ -1,0 +1,382 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * Receives of an SRQ that is away.  They are found in the provider's table, posted on a
+ * kernel-owned SRQ, and completed through the side ring of the CQ of the QP that received.
+ *
+ * The application can write to the table.  So all that is read there is bounded, and what is wrong
+ * there harms the application only.
+ */
+#include <linux/delay.h>
+#include <linux/ktime.h>
+#include "core/node.h"
+#include "core/object.h"
+#include "core/provider.h"
+#include "core/qp.h"
+#include "core/queue.h"
+#include "core/ring.h"
+#include "core/srq.h"
+#include "pure/fsm.h"
+#include "pure/srq_id.h"
+#include "pure/wr.h"
+#include "srq/srq.h"
+
+#define HOLD_US		20000	/* for a CQ to be registered again, scaled */
+
+static struct shift_abi_srq_table *srq_table(const struct shift_srq *ssrq)
+{
+	return ssrq->rings.table;
+}
+
+static struct shift_abi_srq_entry *srq_entry(const struct shift_srq *ssrq, u32 tag)
+{
+	return ssrq->rings.table + ssrq->rings.entry_offset +
+	       (size_t)(tag & SHIFT_TAG_INDEX) * ssrq->rings.entry_size;
+}
+
+/* Take over the receive with this id; post_lock. */
+static void srq_take(struct shift_srq *ssrq, u32 tag)
+{
+	struct shift_srq_record *rec = &ssrq->rec;
+	const struct shift_abi_srq_entry *e = srq_entry(ssrq, tag);
+	u32 i, index = tag & SHIFT_TAG_INDEX;
+	struct shift_srq_recv *recv = &rec->recv[index];
+	struct shift_sge *sge = &rec->sge[(size_t)index * max(ssrq->max_sge, 1u)];
+
+	lockdep_assert_held(&ssrq->post_lock);
+	/* the provider has used the entry again before its completion was shown */
+	if (recv->state != SHIFT_SRQ_RECV_FREE)
+		return;
+	rec->known[index] = tag;
+	recv->tag = tag;
+	recv->num_sge = min(READ_ONCE(e->num_sge), ssrq->max_sge);
+	for (i = 0; i < recv->num_sge; i++) {
+		sge[i].addr = READ_ONCE(e->sge[i].addr);
+		sge[i].length = READ_ONCE(e->sge[i].length);
+		sge[i].lkey = READ_ONCE(e->sge[i].lkey);
+	}
+	recv->state = SHIFT_SRQ_RECV_PENDING;
+	list_add_tail(&recv->node, &rec->pending);
+	rec->npending++;
+}
+
+/*
+ * Translate the buffers of a receive into ssrq->rec.wr_sge; returns how many.  A bad key makes an
+ * error only when a message comes, as it does on the application's SRQ.
+ */
+static u32 srq_translate(struct shift_srq *ssrq, const struct shift_srq_recv *recv, u8 path)
+{
+	u32 i, index = recv->tag & SHIFT_TAG_INDEX;
+	const struct shift_sge *sge = &ssrq->rec.sge[(size_t)index * max(ssrq->max_sge, 1u)];
+	struct ib_sge *to = ssrq->rec.wr_sge;
+
+	for (i = 0; i < recv->num_sge; i++, sge++) {
+		if (!sge->length)
+			continue;
+		to->addr = sge->addr;
+		to->length = sge->length;
+		if (shift_mr_translate(ssrq->spd, sge, path, &to->lkey))
+			to->lkey = SHIFT_NO_KEY;
+		to++;
+	}
+	return to - ssrq->rec.wr_sge;
+}
+
+/* Post what can be posted; post_lock. */
+static void srq_post_all(struct shift_srq *ssrq)
+{
+	struct shift_srq_record *rec = &ssrq->rec;
+	const struct ib_recv_wr *bad;
+	struct shift_srq_recv *recv;
+
+	lockdep_assert_held(&ssrq->post_lock);
+	while (rec->post_to && rec->nposted < rec->depth && !list_empty(&rec->pending)) {
+		struct ib_recv_wr wr = { .sg_list = rec->wr_sge };
+
+		recv = list_first_entry(&rec->pending, struct shift_srq_recv, node);
+		wr.wr_cqe = &recv->cqe;
+		wr.num_sge = srq_translate(ssrq, recv, rec->post_path);
+		/* full: the next completion makes room */
+		if (ib_post_srq_recv(rec->post_to, &wr, &bad))
+			return;
+		list_move_tail(&recv->node, &rec->posted);
+		recv->state = SHIFT_SRQ_RECV_POSTED;
+		rec->npending--;
+		rec->nposted++;
+	}
+}
+
+/* Take over what was posted since the last look, in order; post_lock. */
+static void srq_ingest(struct shift_srq *ssrq)
+{
+	struct shift_srq_record *rec = &ssrq->rec;
+	u32 n, mask = ssrq->rings.entries - 1;
+	u64 posted;
+
+	lockdep_assert_held(&ssrq->post_lock);
+	/* before the order, and the entries, up to there are read */
+	posted = smp_load_acquire(&srq_table(ssrq)->posted);
+
+	for (n = 0; n < ssrq->rings.entries && rec->seen != posted; n++, rec->seen++) {
+		u32 tag = READ_ONCE(srq_table(ssrq)->order[rec->seen & mask]);
+		u32 index = tag & SHIFT_TAG_INDEX;
+
+		if (tag >> SHIFT_TAG_GENERATION && index < ssrq->rings.entries &&
+		    tag != rec->known[index] &&
+		    /* an entry is filled in before it has its tag */
+		    tag == smp_load_acquire(&srq_entry(ssrq, tag)->tag))
+			srq_take(ssrq, tag);
+	}
+	rec->seen = posted;
+}
+
+/**
+ * shift_srq_doorbell - the application posted receives
+ * @ssrq: the SRQ.
+ *
+ * Context: any that may take a spinlock, but softirq.
+ */
+void shift_srq_doorbell(struct shift_srq *ssrq)
+{
+	spin_lock_bh(&ssrq->post_lock);
+	if (ssrq->rec.post_to) {
+		srq_ingest(ssrq);
+		srq_post_all(ssrq);
+	}
+	spin_unlock_bh(&ssrq->post_lock);
+}
+
+/* Is an error completion of a QP kept from the application?  As shift_cqe_filter() decides. */
+static bool srq_error_is_kept(struct shift_srq *ssrq, u32 qpn)
+{
+	struct shift_qp *sqp;
+
+	list_for_each_entry(sqp, &ssrq->members, srqm.node) {
+		enum shift_state state = READ_ONCE(sqp->fo.state);
+
+		if (sqp->qpn == qpn)
+			return test_bit(SHIFT_QPB_FENCED, &sqp->pend.flags) ||
+			       test_bit(SHIFT_QPB_STALE, &sqp->pend.flags) ||
+			       (state != SHIFT_ST_OFF && state != SHIFT_ST_APP);
+	}
+	return false;
+}
+
+/* A completion lies in a CQ: its receive is not outstanding. */
+static void srq_note_completed(void *arg, u64 wr_id, u32 status, u32 qpn)
+{
+	struct shift_srq *ssrq = arg;
+	u32 tag = shift_srq_id_of(wr_id, ssrq->rings.key, ssrq->rings.entries);
+
+	if (tag && tag == READ_ONCE(srq_entry(ssrq, tag)->tag) &&
+	    (!status || !srq_error_is_kept(ssrq, qpn)))
+		ssrq->rec.known[tag & SHIFT_TAG_INDEX] = tag;
+}
+
+/* Look through all CQs of the SRQ.  One that is being resized is registered again in a moment. */
+static int srq_scan_cqs(struct shift_srq *ssrq)
+{
+	u64 end = shift_from_now_us(HOLD_US);
+	struct shift_srq_cq *link;
+	int err;
+
+	for (;;) {
+		err = 0;
+		down_read(&ssrq->sdev->ring_sem);
+		list_for_each_entry(link, &ssrq->cqs, node) {
+			bool gone;
+
+			spin_lock_bh(&link->scq->lock);
+			gone = !link->scq->cq;
+			spin_unlock_bh(&link->scq->lock);
+			if (shift_cq_registered(link->scq))
+				ssrq->sdev->provider->cq_unpolled(link->scq, srq_note_completed,
+								  ssrq);
+			else if (!gone)
+				err = -EIO;
+		}
+		up_read(&ssrq->sdev->ring_sem);
+		if (!err || ktime_get_ns() > end)
+			return err;
+		usleep_range(500, 1000);
+	}
+}
+
+/*
+ * Take over the outstanding receives of the application's ring.  No QP on the SRQ executes one
+ * packet more.  The application may go on posting: what it posts is either in the table when that
+ * is looked at, or is followed by a KICK.
+ */
+static int srq_take_from_ring(struct shift_srq *ssrq)
+{
+	struct shift_srq_record *rec = &ssrq->rec;
+	struct ib_srq_attr attr = {};
+	u32 i, n;
+	u64 posted;
+	int err;
+
+	shift_word_write(&ssrq->rings.flag, SHIFT_SRQ_FLAG_AWAY);
+	shift_fence_barrier();
+	err = srq_scan_cqs(ssrq);
+	if (err)
+		return err;
+	if (!ssrq->sdev->saved.query_srq(ssrq->srq, &attr))
+		WRITE_ONCE(rec->limit, attr.srq_limit);
+	ssrq->sdev->provider->srq_empty(ssrq);
+	/* the provider fills in an entry, then its tag, then counts it */
+	posted = smp_load_acquire(&srq_table(ssrq)->posted);
+	for (i = 0; i < ssrq->rings.entries; i++) {
+		/* before the rest of the entry is read */
+		rec->scratch[i].tag = smp_load_acquire(&srq_entry(ssrq, i)->tag);
+		rec->scratch[i].seq = READ_ONCE(srq_entry(ssrq, i)->seq);
+	}
+	n = shift_srq_ids_outstanding(rec->scratch, ssrq->rings.entries, rec->known, posted);
+	spin_lock_bh(&ssrq->post_lock);
+	for (i = 0; i < n; i++)
+		srq_take(ssrq, rec->scratch[i].tag);
+	rec->seen = posted;
+	spin_unlock_bh(&ssrq->post_lock);
+	return 0;
+}
+
+/* Take over what was posted on the pool in use and is not completed. */
+static void srq_take_from_pool(struct shift_srq *ssrq)
+{
+	struct shift_srq_record *rec = &ssrq->rec;
+	struct shift_srq_recv *recv;
+
+	spin_lock_bh(&ssrq->post_lock);
+	list_for_each_entry(recv, &rec->posted, node)
+		recv->state = SHIFT_SRQ_RECV_PENDING;
+	list_splice_init(&rec->posted, &rec->pending);
+	rec->npending += rec->nposted;
+	rec->nposted = 0;
+	rec->post_to = NULL;
+	spin_unlock_bh(&ssrq->post_lock);
+}
+
+/**
+ * shift_srq_take_over - move all that is outstanding to ssrq->target
+ * @ssrq: the SRQ; its lock is held, and no QP draws from ssrq->pool any more.
+ *
+ * Context: process context; sleeps for some ms.
+ * Return: 0; a negative errno: it is not known what is outstanding.
+ */
+int shift_srq_take_over(struct shift_srq *ssrq)
+{
+	int err = 0;
+
+	lockdep_assert_held(&ssrq->lock);
+	if (!ssrq->rings.registered || !ssrq->srq)
+		return -EIO;
+	if (ssrq->pool)
+		srq_take_from_pool(ssrq);
+	else if (READ_ONCE(ssrq->spoiled))
+		err = -EBUSY;	/* another ring may have some, or a QP may draw from this one */
+	else
+		err = srq_take_from_ring(ssrq);
+	if (err)
+		return err;
+	spin_lock_bh(&ssrq->post_lock);
+	ssrq->rec.post_to = ssrq->target->srq;
+	ssrq->rec.post_path = ssrq->target->path;
+	ssrq->rec.depth = ssrq->target->depth;
+	srq_ingest(ssrq);
+	srq_post_all(ssrq);
+	spin_unlock_bh(&ssrq->post_lock);
+	return 0;
+}
+
+static void srq_limit_event(struct shift_srq *ssrq)
+{
+	struct shift_srq_record *rec = &ssrq->rec;
+	struct ib_event event = { .event = IB_EVENT_SRQ_LIMIT_REACHED };
+	struct ib_srq *srq = ssrq->srq;
+
+	if (!rec->limit || rec->npending + rec->nposted >= rec->limit)
+		return;
+	rec->limit = 0;
+	if (!srq || !srq->event_handler)
+		return;
+	event.device = srq->device;
+	event.element.srq = srq;
+	srq->event_handler(&event, srq->srq_context);
+}
+
+/**
+ * shift_srq_got - a QP has completed a receive of its SRQ
+ * @sqp: the QP.
+ * @recv: the receive.
+ * @got: what was received.
+ *
+ * Context: any that may take a spinlock; ledger_lock.
+ */
+void shift_srq_got(struct shift_qp *sqp, struct shift_srq_recv *recv,
+		   const struct shift_recv *got)
+{
+	struct shift_srq *ssrq = recv->ssrq;
+
+	lockdep_assert_held(&sqp->ledger_lock);
+	spin_lock_bh(&ssrq->post_lock);
+	if (recv->state == SHIFT_SRQ_RECV_POSTED) {
+		recv->got = *got;
+		recv->state = SHIFT_SRQ_RECV_DONE;
+		list_move_tail(&recv->node, &sqp->srqm.done);
+		ssrq->rec.nposted--;
+		srq_limit_event(ssrq);
+		srq_post_all(ssrq);
+	}
+	spin_unlock_bh(&ssrq->post_lock);
+}
+
+static int srq_push_wc(struct shift_qp *sqp, const struct shift_srq_recv *recv)
+{
+	struct shift_abi_wc wc = {
+		.wr_id = (u64)recv->ssrq->rings.key << 32 | recv->tag,
+		.status = recv->got.status,
+		.opcode = recv->got.opcode,
+		.byte_len = recv->got.byte_len,
+		.ex = recv->got.ex,
+		.wc_flags = recv->got.wc_flags,
+		.qp_num = sqp->qpn,
+		.port_num = 1,
+	};
+
+	return shift_cq_push(sqp->rcq, &wc, NULL);
+}
+
+/**
+ * shift_srq_deliver - show the application what a QP has received
+ * @sqp: the QP, on an SRQ; ledger_lock.
+ * @all: forget what cannot be shown.
+ *
+ * Return: -ENOSPC: try again.
+ */
+int shift_srq_deliver(struct shift_qp *sqp, bool all)
+{
+	struct shift_srq *ssrq = sqp->srqm.ssrq;
+	struct shift_srq_recv *recv, *next;
+	int err = 0;
+
+	lockdep_assert_held(&sqp->ledger_lock);
+	spin_lock_bh(&ssrq->post_lock);
+	list_for_each_entry_safe(recv, next, &sqp->srqm.done, node) {
+		err = srq_push_wc(sqp, recv);
+		if (err == -ENOSPC && !all)
+			break;
+		err = 0;
+		/* it can be posted again as soon as the lock is free */
+		list_del_init(&recv->node);
+		recv->state = SHIFT_SRQ_RECV_FREE;
+	}
+	spin_unlock_bh(&ssrq->post_lock);
+	return err;
+}
+
+/* The QP goes: show what it has received, as far as there is room; sqp->lock. */
+void shift_srq_drop_done(struct shift_qp *sqp)
+{
+	lockdep_assert_held(&sqp->lock);
+	spin_lock_bh(&sqp->ledger_lock);
+	shift_srq_deliver(sqp, true);
+	spin_unlock_bh(&sqp->ledger_lock);
+}

@@ -1,0 +1,140 @@
+// SPDX-License-Identifier: GPL-2.0
+/* What a provider registers of an SRQ: the table that it shares with the kernel. */
+#include <linux/moduleparam.h>
+#include <linux/log2.h>
+#include <linux/random.h>
+#include <linux/slab.h>
+#include <linux/vmalloc.h>
+#include "core/provider.h"
+#include "core/ring.h"
+#include "core/srq.h"
+#include "srq/srq.h"
+
+#define ENTRIES_MIN	64u
+#define ENTRIES_MAX	(SHIFT_TAG_INDEX + 1)
+#define TABLE_MAX	(16u << 20)
+#define DEPTH_MAX	4096u
+
+/* Read when a provider registers an SRQ. */
+static bool srq_enabled = true;
+module_param_named(srq, srq_enabled, bool, 0644);
+MODULE_PARM_DESC(srq, "protect queue pairs on shared receive queues (default: Y)");
+
+/*
+ * The table has room for twice what the ring holds, because as many receives may be completed and
+ * not polled yet.  If an application leaves more completions unpolled, its provider gives up the
+ * table.
+ */
+static int table_layout(struct shift_srq *ssrq, u32 slots)
+{
+	struct shift_srq_rings *rings = &ssrq->rings;
+	u64 len;
+
+	if (slots > ENTRIES_MAX / 2)
+		return -E2BIG;
+	rings->entries = max(2 * slots, ENTRIES_MIN);
+	rings->entry_size = sizeof(struct shift_abi_srq_entry) +
+			   ssrq->max_sge * sizeof(struct shift_abi_sge);
+	rings->entry_offset = ALIGN(sizeof(struct shift_abi_srq_table) +
+				   rings->entries * sizeof(u32), 64);
+	len = PAGE_ALIGN(rings->entry_offset + (u64)rings->entries * rings->entry_size);
+	if (len > TABLE_MAX)
+		return -E2BIG;
+	rings->table_len = len;
+	ssrq->rec.depth = min(slots, DEPTH_MAX);
+	/* part of a wr_id: not to be taken for a pointer or a small number of the application's */
+	rings->key = get_random_u32() | 0x80000001u;
+	return 0;
+}
+
+static int table_make(struct shift_srq *ssrq)
+{
+	struct shift_srq_record *rec = &ssrq->rec;
+	u32 i, n = ssrq->rings.entries;
+
+	ssrq->rings.table = vmalloc_user(ssrq->rings.table_len);
+	rec->known = kvcalloc(n, sizeof(*rec->known), GFP_KERNEL);
+	rec->scratch = kvcalloc(n, sizeof(*rec->scratch), GFP_KERNEL);
+	rec->recv = kvcalloc(n, sizeof(*rec->recv), GFP_KERNEL);
+	rec->sge = kvcalloc((size_t)n * max(ssrq->max_sge, 1u), sizeof(*rec->sge), GFP_KERNEL);
+	if (!ssrq->rings.table || !rec->known || !rec->scratch || !rec->recv || !rec->sge) {
+		shift_srq_free_table(ssrq);
+		return -ENOMEM;
+	}
+	for (i = 0; i < n; i++) {
+		INIT_LIST_HEAD(&rec->recv[i].node);
+		rec->recv[i].cqe.done = rec->done;
+		rec->recv[i].ssrq = ssrq;
+	}
+	return 0;
+}
+
+/**
+ * shift_srq_register - pin an SRQ's ring, and make the table that its provider is to keep
+ * @ssrq: the SRQ, nothing posted yet.
+ * @reg: what the provider says; key and layout of the table are in @ssrq.
+ *
+ * An SRQ can be registered once.
+ *
+ * Context: process context of the owner.
+ * Return: 0, -EINVAL, -EFAULT, -E2BIG, -EEXIST, -ENOENT (it is being destroyed), -ENOMEM,
+ * -EOPNOTSUPP (switched off by the module parameter srq).
+ */
+int shift_srq_register(struct shift_srq *ssrq, const struct shift_abi_reg_srq *reg)
+{
+	const struct shift_provider *provider = shift_dev_provider(ssrq->sdev, reg->provider);
+	struct shift_word flag;
+	struct shift_ring ring;
+	int err;
+
+	if (!provider || !provider->pin_srq)
+		return -EINVAL;
+	if (!READ_ONCE(srq_enabled))
+		return -EOPNOTSUPP;
+	err = provider->pin_srq(&ring, reg);
+	if (err)
+		return err;
+	err = shift_word_pin(&flag, reg->flag_addr);
+	if (err)
+		goto err_ring;
+	mutex_lock(&ssrq->lock);
+	if (ssrq->dead || ssrq->rings.table)
+		err = ssrq->dead ? -ENOENT : -EEXIST;
+	else
+		err = table_layout(ssrq, ring.slots);
+	if (!err)
+		err = table_make(ssrq);
+	if (!err) {
+		ssrq->rings.ring = ring;
+		ssrq->rings.flag = flag;
+		ssrq->rings.registered = true;
+	}
+	mutex_unlock(&ssrq->lock);
+	if (!err)
+		return 0;
+	shift_word_unpin(&flag);
+err_ring:
+	shift_ring_unpin(&ring);
+	return err;
+}
+
+/*
+ * The provider has unregistered the SRQ, or its file was closed.  User memory is not touched after
+ * this returns.
+ */
+void shift_srq_unregister(struct shift_srq *ssrq)
+{
+	struct shift_srq_rings *rings = &ssrq->rings;
+	struct shift_ring ring;
+	struct shift_word flag;
+
+	mutex_lock(&ssrq->lock);
+	ring = rings->ring;
+	flag = rings->flag;
+	memset(&rings->ring, 0, sizeof(rings->ring));
+	rings->flag.page = NULL;
+	rings->registered = false;
+	mutex_unlock(&ssrq->lock);
+	shift_ring_unpin(&ring);
+	shift_word_unpin(&flag);
+}

@@ -1,0 +1,41 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/* QPs on a shared receive queue, and its receives while it is away: internals/srq.md. */
+#ifndef SHIFT_SRQ_SRQ_H
+#define SHIFT_SRQ_SRQ_H
+
+#include "core/srq.h"
+
+/* members.c */
+bool shift_srq_is_overdue(struct shift_qp *sqp);	/* sqp->lock */
+bool shift_srq_join(struct shift_qp *sqp, struct ib_srq *srq);	/* false: unprotected */
+void shift_srq_spoil(struct ib_srq *srq);
+void shift_srq_leave(struct shift_qp *sqp);
+void shift_srq_connected(struct shift_qp *sqp);
+void shift_srq_ended(struct shift_qp *sqp);
+bool shift_srq_movable(const struct shift_qp *sqp);
+u8 shift_srq_path(const struct shift_qp *sqp, bool *must);
+u8 shift_srq_wanted(const struct shift_qp *sqp, bool *broken);
+int shift_srq_claim(struct shift_qp *sqp, struct shift_srq_pool *pool);
+void shift_srq_fenced(struct shift_qp *sqp);
+bool shift_srq_ready(struct shift_qp *sqp, struct shift_srq_pool *pool);
+void shift_srq_timer(struct work_struct *work);
+
+/* pool.c */
+void shift_srq_drop_pools(struct shift_srq *ssrq, u8 path);	/* ssrq->lock; 0: all */
+struct shift_srq_pool *shift_srq_pool_get(struct shift_qp *sqp, u8 path, struct ib_pd *pd);
+void shift_srq_pool_put(struct shift_srq_pool *pool);
+bool shift_srq_pool_fits(struct shift_qp *sqp, u8 path, const struct shift_srq_pool *pool);
+
+/* recv.c */
+void shift_srq_got(struct shift_qp *sqp, struct shift_srq_recv *recv,
+		   const struct shift_recv *got);	/* ledger_lock */
+int shift_srq_deliver(struct shift_qp *sqp, bool all);		/* ledger_lock */
+int shift_srq_take_over(struct shift_srq *ssrq);	/* ssrq->lock */
+void shift_srq_doorbell(struct shift_srq *ssrq);
+void shift_srq_drop_done(struct shift_qp *sqp);
+
+/* reg.c */
+int shift_srq_register(struct shift_srq *ssrq, const struct shift_abi_reg_srq *reg);
+void shift_srq_unregister(struct shift_srq *ssrq);
+
+#endif /* SHIFT_SRQ_SRQ_H */

@@ -1,0 +1,274 @@
+// SPDX-License-Identifier: GPL-2.0
+/* Queue pairs of user space: how they are tracked, and their doorbells. */
+#include <linux/module.h>
+#include <linux/sched.h>
+#include <linux/slab.h>
+#include "core/account.h"
+#include "core/ib.h"
+#include "core/kick.h"
+#include "core/object.h"
+#include "core/provider.h"
+#include "core/qp.h"
+#include "failover/failover.h"
+#include "mw/mw.h"
+#include "proxy/proxy.h"
+#include "pure/fsm.h"
+#include "srq/srq.h"
+#include "verbs/verbs.h"
+
+static struct shift_cq *qp_cq(const struct ib_cq *cq)
+{
+	struct shift_cq *scq = cq ? shift_cq_find(cq) : NULL;
+
+	if (scq)
+		shift_cq_get(scq);
+	return scq;
+}
+
+static int qp_track(struct shift_dev *sdev, struct ib_qp *qp,
+		    const struct ib_qp_init_attr *attr, const struct ib_qp_cap *asked)
+{
+	struct shift_qp *sqp = kzalloc(sizeof(*sqp), GFP_KERNEL);
+	bool srq_ok;
+	int i, err;
+
+	if (!sqp)
+		return -ENOMEM;
+	kref_init(&sqp->ref);
+	mutex_init(&sqp->lock);
+	spin_lock_init(&sqp->ledger_lock);
+	spin_lock_init(&sqp->inbox_lock);
+	init_waitqueue_head(&sqp->rings.gate_wait);
+	xa_init_flags(&sqp->peer.rkeys, XA_FLAGS_LOCK_BH);
+	INIT_WORK(&sqp->pend.work, shift_failover_work);
+	INIT_DELAYED_WORK(&sqp->pend.timer, shift_qp_timer);
+	INIT_LIST_HEAD(&sqp->obj.list);
+	INIT_LIST_HEAD(&sqp->proxies.retired);
+	INIT_LIST_HEAD(&sqp->handback.node);
+	for (i = 0; i < ARRAY_SIZE(sqp->peer.use); i++) {
+		INIT_LIST_HEAD(&sqp->peer.use[i].entry);
+		sqp->peer.use[i].sqp = sqp;
+	}
+	sqp->sdev = shift_dev_get(sdev);
+	sqp->qp = qp;
+	sqp->qpn = qp->qp_num;
+	/* struct ib_uqp_object begins with its struct ib_uobject */
+	shift_obj_set_owner(&sqp->obj, (struct ib_uobject *)qp->uobject);
+	sqp->app.pid = task_tgid_nr(current);
+	get_task_comm(sqp->app.comm, current);
+	sqp->app.init = *attr;
+	sqp->app.asked_send = asked->max_send_wr;
+	sqp->app.asked_recv = asked->max_recv_wr;
+	sqp->app.sig_all = attr->sq_sig_type == IB_SIGNAL_ALL_WR;
+	sqp->app.state = IB_QPS_RESET;
+	__module_get(THIS_MODULE);
+
+	sqp->spd = shift_pd_find(qp->pd);
+	if (sqp->spd)
+		shift_pd_get(sqp->spd);
+	sqp->scq = qp_cq(attr->send_cq);
+	sqp->rcq = qp_cq(attr->recv_cq);
+	srq_ok = shift_srq_join(sqp, attr->srq);
+	if (attr->qp_type != IB_QPT_RC)
+		sqp->fo.reason = SHIFT_REASON_QP_TYPE;
+	else if (!srq_ok)
+		sqp->fo.reason = SHIFT_REASON_SRQ;
+	else if (!sqp->spd || !sqp->scq || !sqp->rcq)
+		sqp->fo.reason = SHIFT_REASON_OLD_OBJECT;
+	else
+		sqp->fo.reason = SHIFT_REASON_NO_PROVIDER;
+
+	err = shift_qp_new_cookie(sqp);
+	/* QPs of other types may share a number: DCTs have 0, raw ones may have that of an RC QP */
+	if (!err && attr->qp_type == IB_QPT_RC)
+		err = xa_insert(&sdev->qpn, sqp->qpn, sqp, GFP_KERNEL);
+	if (err)
+		goto err_put;
+	err = shift_track(sdev, &sqp->obj, qp, SHIFT_OBJ_QP, &sdev->qps);
+	if (!err)
+		return 0;
+	xa_cmpxchg(&sdev->qpn, sqp->qpn, sqp, NULL, 0);
+err_put:
+	/* whoever walks all QPs may have found it by its cookie */
+	mutex_lock(&sqp->lock);
+	sqp->qp = NULL;
+	shift_srq_leave(sqp);
+	mutex_unlock(&sqp->lock);
+	shift_qp_put(sqp);
+	return err;
+}
+
+static int wrap_create_qp(struct ib_qp *qp, struct ib_qp_init_attr *attr,
+			  struct ib_udata *udata)
+{
+	struct shift_account *lent;
+	const struct ib_qp_cap asked = attr->cap;
+	struct shift_dev *sdev;
+	bool counted;
+	int idx, err;
+
+	sdev = shift_verb_begin(qp->device, &idx);
+	lent = shift_account_lend();
+	err = sdev->saved.create_qp(qp, attr, udata);
+	/* XRC targets and QPs of kernel users come without @udata: not tracked */
+	if (err || !udata)
+		goto out;
+	counted = qp->uobject && shift_dev_count(sdev);
+	if (counted && !qp_track(sdev, qp, attr, &asked))
+		goto out;
+	if (counted)
+		shift_dev_uncount(sdev);
+	shift_srq_spoil(attr->srq);
+out:
+	shift_account_restore(lent);
+	shift_verb_end(sdev, idx);
+	return err;
+}
+
+/*
+ * The application's QP goes, because the application destroys it or because its device is removed.
+ * When this returns true, the module touches neither the QP nor its rings nor the backup any more.
+ * The shadow is a member of its SRQ until qp_left().
+ */
+static bool qp_detach(struct shift_qp *sqp)
+{
+	struct shift_dev *sdev = sqp->sdev;
+
+	if (!shift_untrack(sdev, &sqp->obj))
+		return false;
+	xa_cmpxchg(&sdev->qpn, sqp->qpn, sqp, NULL, 0);
+
+	/* nothing is queued for it from here on */
+	spin_lock_bh(&sqp->inbox_lock);
+	set_bit(SHIFT_QPB_DEAD, &sqp->pend.flags);
+	spin_unlock_bh(&sqp->inbox_lock);
+	mutex_lock(&sqp->lock);
+	if (sqp->fo.state != SHIFT_ST_OFF)
+		shift_failover_event(sqp, SHIFT_EV_APP_ERROR, NULL);
+	shift_pairing_drop(sqp);
+	shift_proxy_destroy(sqp);
+	shift_mw_disown(sqp);
+	sqp->qp = NULL;
+	sqp->obj.ufile = NULL;
+	mutex_unlock(&sqp->lock);
+	shift_qp_unregister(sqp);
+	/* DEAD is set, so that neither is queued again */
+	shift_pairing_settle(sqp);
+	cancel_delayed_work_sync(&sqp->pend.timer);
+	cancel_work_sync(&sqp->pend.work);
+	shift_dev_uncount(sdev);
+	return true;
+}
+
+/*
+ * A detached QP leaves its SRQ: the driver has destroyed the application's QP, so that it takes no
+ * receive any more, or the SRQ goes as well.
+ */
+static void qp_left(struct shift_qp *sqp)
+{
+	mutex_lock(&sqp->lock);
+	shift_srq_leave(sqp);
+	mutex_unlock(&sqp->lock);
+	shift_qp_put(sqp);
+}
+
+static int wrap_destroy_qp(struct ib_qp *qp, struct ib_udata *udata)
+{
+	struct shift_dev *sdev;
+	struct shift_qp *sqp;
+	bool detached;
+	int idx, err;
+
+	sdev = shift_verb_begin(qp->device, &idx);
+	sqp = shift_qp_find(qp);
+	detached = sqp && qp_detach(sqp);
+	if (detached && test_bit(SHIFT_QPB_FENCED, &sqp->pend.flags))
+		shift_qp_drain(qp, &sdev->saved);
+	err = sdev->saved.destroy_qp(qp, udata);
+	/* only now, as other QPs of its SRQ may then take all receives to another path */
+	if (detached)
+		qp_left(sqp);
+	shift_verb_end(sdev, idx);
+	return err;
+}
+
+/*
+ * Called at each doorbell of a device whose doorbell is a system call: that of a user QP comes
+ * without a work request.  It runs under RCU.  A fence sets GATED and waits for a grace period, and
+ * then knows that no doorbell is on its way into the driver.
+ */
+static int wrap_post_send(struct ib_qp *qp, const struct ib_send_wr *wr,
+			  const struct ib_send_wr **bad_wr)
+{
+	struct shift_dev *sdev;
+	struct shift_qp *sqp;
+	int err;
+
+	rcu_read_lock();
+	sqp = shift_qp_find(qp);
+	if (sqp && !wr && test_bit(SHIFT_QPB_GATED, &sqp->pend.flags)) {
+		shift_replay_doorbell(sqp);
+		err = 0;
+	} else {
+		if (sqp && !wr && READ_ONCE(sqp->rings.tracks_mws))
+			sqp->rings.provider->posting(sqp);
+		if (!sqp && qp->qp_type == IB_QPT_GSI)
+			shift_gsi_posting(qp, wr);
+		sdev = sqp ? sqp->sdev : shift_ops_dev(qp->device);
+		err = sdev->saved.post_send(qp, wr, bad_wr);
+	}
+	rcu_read_unlock();
+	return err;
+}
+
+const struct ib_device_ops shift_qp_ops = {
+	.create_qp = wrap_create_qp,
+	.destroy_qp = wrap_destroy_qp,
+	.post_send = wrap_post_send,
+};
+
+/**
+ * shift_qp_pair_gone - QPs of a dying pair lose their protection
+ * @pair: the pair; nothing more is made on its backup.
+ *
+ * Those on the default device go on.  Those on the backup fail.
+ *
+ * Context: process context.
+ */
+void shift_qp_pair_gone(struct shift_pair *pair)
+{
+	unsigned long index = 0;
+	struct shift_qp *sqp;
+
+	for (; (sqp = shift_qp_next(&index)); shift_qp_put(sqp)) {
+		if (shift_qp_pair(sqp) != pair)
+			continue;
+		mutex_lock(&sqp->lock);
+		if (sqp->qp)
+			shift_failover_backup_gone(sqp);
+		mutex_unlock(&sqp->lock);
+	}
+}
+
+/**
+ * shift_qp_device_gone - a default device goes: detach its QPs
+ * @sdev: the device, which does not track new objects.
+ *
+ * Context: process context; waits for verbs that are under way.
+ */
+void shift_qp_device_gone(struct shift_dev *sdev)
+{
+	struct shift_qp *sqp, *next;
+	unsigned long index = 0;
+	LIST_HEAD(left);
+
+	for (; (sqp = shift_qp_next(&index)); shift_qp_put(sqp))
+		if (sqp->sdev == sdev && qp_detach(sqp))
+			list_add_tail(&sqp->obj.list, &left);
+	/* a verb may have found one, and wait for its lock */
+	shift_verbs_wait(sdev);
+	list_for_each_entry_safe(sqp, next, &left, obj.list) {
+		list_del_init(&sqp->obj.list);
+		qp_left(sqp);
+	}
+}

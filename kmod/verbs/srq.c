@@ -1,0 +1,201 @@
+// SPDX-License-Identifier: GPL-2.0
+/* Shared receive queues of user space: how they are tracked, and their verbs. */
+#include <linux/module.h>
+#include <linux/slab.h>
+#include "core/account.h"
+#include "core/object.h"
+#include "core/pair.h"
+#include "core/srq.h"
+#include "proxy/proxy.h"
+#include "pure/wr.h"
+#include "srq/srq.h"
+#include "verbs/verbs.h"
+
+/* QPs on an SRQ without a shadow are not protected. */
+static int srq_track(struct shift_dev *sdev, struct ib_srq *srq, u32 max_sge)
+{
+	struct shift_pd *spd = shift_pd_find(srq->pd);
+	struct shift_srq *ssrq;
+	int err;
+
+	if (!spd || max_sge > SHIFT_WR_MAX_SGE)
+		return -EOPNOTSUPP;
+	ssrq = kzalloc(sizeof(*ssrq), GFP_KERNEL);
+	if (!ssrq)
+		return -ENOMEM;
+	kref_init(&ssrq->ref);
+	mutex_init(&ssrq->lock);
+	spin_lock_init(&ssrq->look);
+	spin_lock_init(&ssrq->post_lock);
+	INIT_LIST_HEAD(&ssrq->members);
+	INIT_LIST_HEAD(&ssrq->cqs);
+	INIT_LIST_HEAD(&ssrq->rec.pending);
+	INIT_LIST_HEAD(&ssrq->rec.posted);
+	INIT_DELAYED_WORK(&ssrq->timer, shift_srq_timer);
+	ssrq->sdev = shift_dev_get(sdev);
+	ssrq->spd = spd;
+	shift_pd_get(spd);
+	ssrq->srq = srq;
+	ssrq->max_sge = max_sge;
+	ssrq->rec.done = shift_srq_recv_done;
+	/* struct ib_usrq_object begins with its struct ib_uobject */
+	shift_obj_set_owner(&ssrq->obj, (struct ib_uobject *)srq->uobject);
+	__module_get(THIS_MODULE);
+	err = shift_track(sdev, &ssrq->obj, srq, SHIFT_OBJ_SRQ, &sdev->srqs);
+	if (err)
+		shift_srq_put(ssrq);
+	return err;
+}
+
+static int wrap_create_srq(struct ib_srq *srq, struct ib_srq_init_attr *attr,
+			   struct ib_udata *udata)
+{
+	struct shift_account *lent;
+	struct shift_dev *sdev;
+	int idx, err;
+
+	sdev = shift_verb_begin(srq->device, &idx);
+	lent = shift_account_lend();
+	err = sdev->saved.create_srq(srq, attr, udata);
+	if (!err && udata && srq->uobject && shift_dev_count(sdev) &&
+	    srq_track(sdev, srq, attr->attr.max_sge))
+		shift_dev_uncount(sdev);
+	shift_account_restore(lent);
+	shift_verb_end(sdev, idx);
+	return err;
+}
+
+/* The application's SRQ goes, and with it what stands in for it. */
+static void srq_drop(struct shift_obj *obj)
+{
+	struct shift_srq *ssrq = container_of(obj, struct shift_srq, obj);
+	struct shift_dev *sdev = ssrq->sdev;
+
+	if (!shift_untrack(sdev, obj))
+		return;
+	mutex_lock(&ssrq->lock);
+	ssrq->dead = true;
+	ssrq->obj.ufile = NULL;
+	shift_srq_drop_pools(ssrq, 0);
+	spin_lock_bh(&ssrq->post_lock);
+	ssrq->srq = NULL;
+	spin_unlock_bh(&ssrq->post_lock);
+	mutex_unlock(&ssrq->lock);
+	cancel_delayed_work_sync(&ssrq->timer);
+	shift_dev_uncount(sdev);
+	shift_srq_put(ssrq);
+}
+
+/* The core makes sure that no QP of the application uses it. */
+static int wrap_destroy_srq(struct ib_srq *srq, struct ib_udata *udata)
+{
+	struct shift_srq *ssrq;
+	struct shift_dev *sdev;
+	int idx, err;
+
+	sdev = shift_verb_begin(srq->device, &idx);
+	ssrq = shift_srq_find(srq);
+	if (ssrq)
+		srq_drop(&ssrq->obj);
+	err = sdev->saved.destroy_srq(srq, udata);
+	shift_verb_end(sdev, idx);
+	return err;
+}
+
+/*
+ * While the SRQ is away the kernel watches the limit.  A resize on the default device copies what
+ * is in the ring to another one, which the module does not know: such an SRQ is not moved any more.
+ */
+static int wrap_modify_srq(struct ib_srq *srq, struct ib_srq_attr *attr,
+			   enum ib_srq_attr_mask mask, struct ib_udata *udata)
+{
+	struct shift_srq *ssrq;
+	struct shift_dev *sdev;
+	int idx, err;
+
+	sdev = shift_verb_begin(srq->device, &idx);
+	ssrq = shift_srq_find(srq);
+	if (!ssrq) {
+		err = sdev->saved.modify_srq(srq, attr, mask, udata);
+		goto out;
+	}
+	if (mask & IB_SRQ_MAX_WR) {
+		/*
+		 * A take-over that is under way is waited for; none begins after that.  The lock is
+		 * not held for the driver, which writes to memory of the process.
+		 */
+		mutex_lock(&ssrq->lock);
+		WRITE_ONCE(ssrq->spoiled, true);
+		mutex_unlock(&ssrq->lock);
+	}
+	err = sdev->saved.modify_srq(srq, attr, mask, udata);
+	if (!err && mask & IB_SRQ_LIMIT) {
+		spin_lock_bh(&ssrq->post_lock);
+		ssrq->rec.limit = attr->srq_limit;
+		spin_unlock_bh(&ssrq->post_lock);
+	}
+out:
+	shift_verb_end(sdev, idx);
+	return err;
+}
+
+static int wrap_query_srq(struct ib_srq *srq, struct ib_srq_attr *attr)
+{
+	struct shift_srq *ssrq;
+	struct shift_dev *sdev;
+	int idx, err;
+
+	sdev = shift_verb_begin(srq->device, &idx);
+	ssrq = shift_srq_find(srq);
+	err = sdev->saved.query_srq(srq, attr);
+	if (!err && ssrq) {
+		mutex_lock(&ssrq->lock);
+		if (ssrq->pool)
+			attr->srq_limit = READ_ONCE(ssrq->rec.limit);
+		mutex_unlock(&ssrq->lock);
+	}
+	shift_verb_end(sdev, idx);
+	return err;
+}
+
+const struct ib_device_ops shift_srq_ops = {
+	.create_srq = wrap_create_srq,
+	.destroy_srq = wrap_destroy_srq,
+	.modify_srq = wrap_modify_srq,
+	.query_srq = wrap_query_srq,
+};
+
+/**
+ * shift_srq_pair_gone - drop the pools of a pair's SRQs on the backup
+ * @pair: dying; shift_qp_pair_gone() was called.
+ *
+ * Context: process context.
+ */
+void shift_srq_pair_gone(struct shift_pair *pair)
+{
+	struct shift_dev *sdev = pair->sdev;
+	struct shift_srq *ssrq;
+	struct shift_obj *obj;
+
+	mutex_lock(&sdev->list_lock);
+	list_for_each_entry(obj, &sdev->srqs, list) {
+		ssrq = container_of(obj, struct shift_srq, obj);
+		if (ssrq->spd->pair != pair)
+			continue;
+		mutex_lock(&ssrq->lock);
+		shift_srq_drop_pools(ssrq, SHIFT_PATH_BACKUP);
+		mutex_unlock(&ssrq->lock);
+	}
+	mutex_unlock(&sdev->list_lock);
+}
+
+/**
+ * shift_srq_device_gone - a default device goes
+ * @sdev: the device; its QPs are gone.
+ *
+ * Context: process context.
+ */
+void shift_srq_device_gone(struct shift_dev *sdev)
+{
+	shift_untrack_all(sdev, &sdev->srqs, srq_drop);
+}

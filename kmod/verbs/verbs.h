@@ -1,0 +1,73 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/* Wrappers in the operations of a device, the client, pairs and registration. */
+#ifndef SHIFT_VERBS_VERBS_H
+#define SHIFT_VERBS_VERBS_H
+
+#include "core/object.h"
+#include "core/qp.h"
+#include "core/srq.h"
+
+struct netlink_ext_ack;
+struct shift_pair;
+
+/* ops.c */
+int shift_ops_attach(struct shift_dev *sdev);
+int shift_ops_swap_out(struct shift_dev *sdev, struct netlink_ext_ack *extack);
+void shift_ops_detached(struct shift_dev *sdev);
+void shift_ops_device_gone(struct shift_dev *sdev, bool unloading);
+
+/* client.c */
+int shift_device_init(void);
+void shift_device_uninit(void);
+
+/* pair.c */
+int shift_pair_add(const char *dev, const char *backup, enum shift_policy policy,
+		   struct netlink_ext_ack *extack);
+int shift_pair_set(const char *dev, enum shift_policy policy, struct netlink_ext_ack *extack);
+int shift_pair_del(const char *dev, struct netlink_ext_ack *extack);
+/* QPs of @dev (all, or the one of @qpn) to @path; @keep: and those to come */
+int shift_pair_move(const char *dev, u32 qpn, u8 path, bool keep,
+		    struct netlink_ext_ack *extack);
+void shift_pair_device_gone(struct shift_dev *sdev);
+
+/* register.c */
+int shift_cq_register(struct shift_cq *scq, const struct shift_abi_reg_cq *reg);
+void shift_cq_unregister(struct shift_cq *scq);	/* not in a fence */
+int shift_qp_register(struct shift_qp *sqp, const struct shift_abi_reg_qp *reg);
+void shift_qp_unregister(struct shift_qp *sqp);
+
+/* pd.c */
+extern const struct ib_device_ops shift_pd_ops;
+void shift_pd_pair_gone(struct shift_pair *pair);
+void shift_pd_device_gone(struct shift_dev *sdev);
+
+/* mr.c */
+extern const struct ib_device_ops shift_mr_ops;
+void shift_mr_pair_gone(struct shift_pair *pair);
+void shift_mr_device_gone(struct shift_dev *sdev);
+
+/* mw.c */
+extern const struct ib_device_ops shift_mw_ops;
+void shift_mw_device_gone(struct shift_dev *sdev);
+
+/* cq.c */
+extern const struct ib_device_ops shift_cq_ops;
+void shift_cq_device_gone(struct shift_dev *sdev);
+
+/* srq.c */
+extern const struct ib_device_ops shift_srq_ops;
+void shift_srq_pair_gone(struct shift_pair *pair);
+void shift_srq_device_gone(struct shift_dev *sdev);
+
+/* gsi.c */
+void shift_gsi_posting(struct ib_qp *qp, const struct ib_send_wr *wr);	/* any context */
+
+/* modify.c */
+extern const struct ib_device_ops shift_modify_ops;
+
+/* qp.c */
+extern const struct ib_device_ops shift_qp_ops;
+void shift_qp_pair_gone(struct shift_pair *pair);
+void shift_qp_device_gone(struct shift_dev *sdev);
+
+#endif /* SHIFT_VERBS_VERBS_H */

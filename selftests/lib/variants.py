@@ -1,0 +1,149 @@
+# SPDX-License-Identifier: GPL-2.0
+"""Tests that are left out unless they are asked for: variants of others that are run.
+
+A run takes all of them with SHIFT_LONG=1, and those that its patterns name. What is alone in
+showing something does not belong here.
+"""
+
+import os
+from fnmatch import fnmatch
+
+# By kernel; patterns of "suite: name". The kernels after the full matrix show what differs there,
+# and the debug kernel, on which a test takes ten times as long, what it alone can find.
+VARIANTS = {
+    "6.1": [
+        # each operation is in one of the mixes, with and without the module
+        *(f"operations: {module}: {name}" for module in ("no module", "module") for name in (
+            "write", "write_imm", "send", "send_imm", "read", "fadd", "cas", "mix: one direction",
+            "mix: solicited events", "mix: ibv_post_send, inline, lists")),
+        "operations: no module: mix: SRQ, solicited events",
+        "operations: no module: mix: messages of 64 KiB",
+        "operations: no module: mix: ibv_start_poll",
+        *(f"after_failover: {name}" for name in (
+            "write, *", "write_imm, *", "send, *", "send_imm, *", "read, *", "all, one direction",
+            "asleep")),
+        # of three dimensions, half of the corners
+        *(f"failover: local cable, {name}" for name in (
+            "1 QPs, 1 B", "1 QPs, 64 KiB", "8 QPs, 4 KiB", "8 QPs, 1 MiB")),
+        *(f"failover: remote cable, {name}" for name in (
+            "1 QPs, 4 KiB", "1 QPs, 1 MiB", "8 QPs, 1 B", "8 QPs, 64 KiB")),
+        "failover: inline data by ibv_wr_*",
+        "second_failure: *, after 5 packets, all come back",
+        "srq: one QP, remote cable", "srq: 4 QPs, both directions, remote cable",
+        "srq: drain and undrain: one QP", "srq: remote cable, plugged again, pulled again",
+        *(f"windows: {name}" for name in (
+            "all, remote cable", "ibv_wr_*, inline, lists", "asleep", "send_inv, remote cable",
+            "there and back", "send_inv, answers lost")),
+        "exactly_once: the answer to one send_imm is lost",
+        "exactly_once: the answer to one write_imm is lost",
+        "exactly_once: one cas is lost", "exactly_once: on the backup the answer to a write is lost",
+        *(f"perftest: {name} survives the client's cable" for name in (
+            "ib_write_lat", "ib_send_bw", "ib_send_lat", "ib_read_bw")),
+        # the others do the same, and more beside it
+        "programs: rping",
+        # their passive ends are as that of rc_bw
+        "programs: qperf rc_bi_bw", "programs: qperf rc_rdma_*",
+        "programs: qperf rc_bw, the server's cable",
+        "programs: rping, the client's cable stays out",
+        "programs: UCX: the *", "programs: UCX: * only",
+        "failback: drain and undrain: ibv_wr_*, inline, lists", "failback: drain and undrain: 64 KiB",
+        "failback: drain and undrain: asleep",
+        "directory: a cable that flaps as fast as it can",
+        "mlx5: given back: the peer ends, later",
+        # what remains has each size, each number of QPs and each side once
+        *(f"failover: {name}" for name in (
+            "local cable, 8 QPs, 1 B", "remote cable, 1 QPs, 64 KiB", "remote cable, 8 QPs, 4 KiB")),
+        "after_failover: one CQ for all, remote cable", "after_failover: one CQ for all, unsignaled",
+        "failback: drain and undrain: writes", "failback: remote cable, plugged again, pulled again",
+        "failback: local cable, then the backup's",
+        # the simulator draws the moment; of each kind one moment is tried on nodes
+        *(f"second_failure: {name}" for name in (
+            "the peer is reset in fallback", "the peer comes back under an idle QP in default",
+            "both cables go in the handshake, after 3 messages, and come back late",
+            "a cable goes in the handshake, after 0 packets, all come back",
+            "a cable goes in the failback, after 0 packets, all come back",
+            "a cable goes in the failback, after 2 packets, all come back --srq",
+            "a bad receive is there at the fault --srq", "a bad receive is met at the fault --srq")),
+        "policy: 200 ms flap while the own backup is dead",
+        "policy: backup first, default later: the error comes in time",
+        "srq: messages of 64 KiB", "srq: drain and undrain: asleep, one CQ",
+        "srq: local cable, then the backup's",
+        "windows: SRQ, send_inv", "windows: there and back --srq",
+        "windows: a cable, then the backup's",
+        "perftest: ib_write_bw -q 16, there and back", "perftest: ib_read_lat -e, there and back",
+        "programs: ibv_rc_pingpong, the server's cable",
+        # of two devices that share the engine the other one has these
+        *(f"mlx5: {name}" for name in (
+            "WRITE, remote cable", "SEND, remote cable", "1 of 8 signaled", "inline", "events",
+            "an idle QP in a CQ that others have filled, local cable",
+            "given back: ibv_wr_[*], unsignaled, ibv_start_poll",
+            "failover: remote cable, 8 QPs, 64 KiB", "control: module: data, *",
+            "after_failover: all, both directions", "after_failover: send answers lost *",
+            "dead_nic: unknown: at-least-once here, exactly-once at the peer",
+            "dead_nic: unknown: exactly-once here, at-least-once at the peer",
+            "failback: local cable, plugged again, pulled again",
+            "exactly_once: the answer to one send_imm is lost",
+            "exactly_once: the answer to one write_imm is lost",
+            "exactly_once: the answer to one cas is lost",
+            "random_schedule: 3 of *", "random_schedule: 4 of *")),
+    ],
+    "6.12": [
+        "control: no module: the application gets its error",
+        "module: insmod and rmmod, again and again, *",
+        "failback: local cable, plugged again, pulled again",
+        "shapes: each is moved, the server's cable",
+        "mlx5_soft: appears and goes", "perftest: ib_write_bw without the module ends in an error",
+        "directory: back home when the path is good again",
+        "pair: a device is renamed", "pair: with itself, unknown, twice, deleted twice",
+        "pair: mutual pairs and a third device", "pair: the backup in use goes, *",
+        "pair: a registration of older memory domains hangs", "pair: pair show and sysfs *",
+        "failover: remote cable, 1 QPs, 4 KiB", "failover: unsignaled, 1 of 8 signaled",
+        "failover: inline data", "failover: a stopped application",
+        "failover: 128 x 64 KiB, data lost after the second", "failover: heartbeats: *",
+        "failover: a port that is active again wakes its links",
+        "after_failover: one CQ for all, remote cable", "after_failover: one CQ for all, resized",
+        "after_failover: one CQ for all, unsignaled",
+        "application_qp: err as errors are kept back", "application_qp: attributes changed *",
+        "application_qp: RTS after its path has gone",
+        "failback: a move shows what it waits for", "failback: an idle application",
+        "failback: link probe", "failback: drain and undrain: writes",
+        "failback: local cable, then the backup's",
+        "exactly_once: the first packet *", "exactly_once: the last packet *",
+        "exactly_once: one fadd is lost", "exactly_once: a fadd that is posted on the backup *",
+        "second_failure: an application killed in every state",
+        "second_failure: memory is deregistered and used again amid a switch",
+        "policy: stock provider: *", "programs: ibv_rc_pingpong -e",
+        "programs: ibv_rc_pingpong, the server's cable", "random_schedule: 2 of *",
+        "mlx5: an idle QP in a CQ *", "netlink: an ordinary user *",
+        "verbs: hundreds of short applications",
+    ],
+    "debug": [
+        # the code that these run is run by the other tests of this kernel, too
+        "module: rmmod after protected traffic leaves no trace",
+        "after_failover: all, both directions", "control: module: data, *",
+        "policy: backup and default dead: the error comes in time",
+        "mlx5_soft: garbage in rings and doorbell records",
+        "directory: back home when the path is good again",
+        "pair: with itself, unknown, twice, deleted twice", "pair: mutual pairs and a third device",
+        "failover: local cable, 8 QPs, 64 KiB",
+        "failover: a port that is active again wakes its links",
+        "failover: silent loss, found by heartbeats", "verbs: hundreds of short applications",
+        "after_failover: one CQ for all, asleep",
+        "application_qp: err as errors are kept back", "application_qp: attributes changed *",
+        "application_qp: RTS after its path has gone",
+        "failback: drain and undrain: all, both directions",
+        "second_failure: memory is deregistered and used again amid a switch",
+        "netlink: an ordinary user *",
+    ],
+}
+
+
+def leave_out(title):
+    """A variant by its title, on the kernel with the full matrix."""
+    VARIANTS["6.1"].append(title)
+
+
+def left_out(kernel, title):
+    """Whether a test is left out of a run that asks for no test in particular."""
+    return not os.environ.get("SHIFT_LONG") and any(
+        fnmatch(title, pattern) for pattern in VARIANTS.get(kernel, ()))

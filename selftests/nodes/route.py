@@ -1,0 +1,107 @@
+# SPDX-License-Identifier: GPL-2.0
+"""The way of packets, and their size: what holds on the default NIC holds on every path."""
+
+import json
+from contextlib import contextmanager
+
+import fault
+import shift
+from registry import STOCK, test
+from testbed import check, each
+from traffic import BULK_TIMEOUT, Verify
+from nodes.failback import everywhere, home
+from nodes.failover import shape, start, survives
+
+TOS = 104               # DSCP 26
+HOPS = 33
+LABEL = 0x5a2b3
+# as drivers make it of the label
+SOURCE = 0xc000 | (LABEL & 0x3fff) ^ (LABEL >> 14)
+OTHERS = {"traffic class": f"ip dscp != {TOS >> 2}", "hop limit": f"ip ttl != {HOPS}",
+          "source port": f"udp sport != {SOURCE}"}
+
+
+def count(node, rail):
+    """From now on count WRITEs that come in there; the module's own messages are SENDs."""
+    writes = fault.matches("RC_WRITE_*", None)
+    rules = "".join(f"add rule netdev route in {writes} {rule} counter comment \"{name}\"\n"
+                    for name, rule in {"all": "", **OTHERS}.items())
+    node.must(["nft", "-f", "-"], stdin=(
+        "add table netdev route\ndelete table netdev route\nadd table netdev route\n"
+        f"add chain netdev route in {{ type filter hook ingress device rail{rail} priority 0; "
+        f"policy accept; }}\n{rules}").encode())
+
+
+def counted(node):
+    """How many there were: of all, and of those that differ."""
+    listed = json.loads(node.must("nft -j list table netdev route"))["nftables"]
+    return {item["rule"]["comment"]: next(part["counter"]["packets"]
+                                          for part in item["rule"]["expr"] if "counter" in part)
+            for item in listed if "rule" in item}
+
+
+def goes(bed, verify, rail):
+    """All WRITEs come over a rail now, and as the application has chosen it."""
+    each(bed.nodes[:2], lambda node: count(node, rail))
+    verify.more(2)
+    for node in bed.nodes[:2]:
+        seen = counted(node)
+        check(seen["all"], f"{node.name}: no WRITE came in on rail {rail}")
+        check(not any(seen[name] for name in OTHERS),
+              f"{node.name}, rail {rail}: these are others: {seen}")
+
+
+@contextmanager
+def hop_limit(bed):
+    """New connections get this one."""
+    def write(value):
+        each(bed.nodes[:2], lambda node: node.write("/proc/sys/net/ipv4/ip_default_ttl",
+                                                    f"{value}\n"))
+    was = bed.nodes[0].read("/proc/sys/net/ipv4/ip_default_ttl").strip()
+    write(HOPS)
+    try:
+        yield
+    finally:
+        write(was)
+        each(bed.nodes[:2], lambda node: node.run("nft delete table netdev route"))
+
+
+@test("route", "class, hop limit and source port are the application's on every path", STOCK)
+def chosen(bed):
+    """On its own QP, on the backup, at home again and once more on the backup."""
+    with hop_limit(bed):
+        verify = start(bed, *shape(4096, 2), "--bidir", "--tos", TOS, "--flow-label", LABEL, qps=2)
+    verify.go()
+    verify.more(1)
+    goes(bed, verify, 0)
+    for _ in range(2):
+        shift.must(bed.nodes[0], "pair", "drain", bed.nics.default)
+        everywhere(bed, verify, "fallback")
+        goes(bed, verify, 1)
+        home(bed, verify)
+        goes(bed, verify, 0)
+    verify.finish()
+
+
+@test("route", "the backup cannot carry the path MTU", STOCK)
+def backup_mtu(bed):
+    """Known before the fault, before a QP is protected and later; and when it is over."""
+    client, server = bed.nodes[:2]
+
+    def mtu(size):
+        client.must(f"ip link set rail1 mtu {size}")
+    was = int(client.read("/sys/class/net/rail1/mtu"))
+    try:
+        mtu(1000)
+        verify = Verify(client, server, "--qp-timeout", BULK_TIMEOUT, *shape(4096, 1))
+        for _ in range(2):
+            shift.wait_reason(client, "mtu")
+            shift.wait_reason(server, "peer-unprotected")
+            mtu(was)
+            each(bed.nodes[:2], lambda node: shift.protected(node, 1))
+            mtu(1000)
+        shift.wait_reason(client, "mtu")
+    finally:
+        mtu(was)
+    each(bed.nodes[:2], lambda node: shift.protected(node, 1))
+    survives(bed, verify, "local")

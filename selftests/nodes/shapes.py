@@ -1,0 +1,76 @@
+# SPDX-License-Identifier: GPL-2.0
+"""Queue pairs of every shape: each is moved, or is unprotected with a reason before the fault."""
+
+from functools import partial
+
+import shift
+from ends import Ends
+from registry import MAIN, STOCK, add
+from testbed import check, wait_for
+from nodes.failover import pull
+
+# A QP that is on its way to be protected shows one of these.
+PASSING = ("not-rts", "no-session", "peer-unprotected")
+
+
+def listed(end):
+    """What a program says of its QPs: {number: shape}."""
+    seen = len(end.lines)
+    end.send("list")
+    count = int(Ends.said(end, seen))
+    end.wait_line("", 60, start=seen + count)
+    rows = [line.partition(" ") for _, line in end.lines[seen + 1:seen + 1 + count]]
+    return {int(number): shape for number, _, shape in rows}
+
+
+def decided(node, shapes):
+    """Wait until each QP is protected or will not be; {number: reason, or None}."""
+    def look():
+        rows = {row["qpn"]: row for row in shift.qps(node) if row["qpn"] in shapes}
+        if len(rows) < len(shapes) or any(row.get("reason") in PASSING for row in rows.values()):
+            return None
+        return {number: None if row["state"] == "default" else row["reason"]
+                for number, row in rows.items()}
+    return wait_for(f"{node.name}: all QPs are protected, or are not and say why", look, 150, .5)
+
+
+def moved(node, reasons):
+    """Whether all QPs that were protected run on the backup."""
+    states = {row["qpn"]: row["state"] for row in shift.qps(node)}
+    return all(reason or states[number] == "fallback" for number, reason in reasons.items())
+
+
+def shapes(side, unprotected, bed):
+    """A round before the fault, one that meets it, and one after it.
+
+    unprotected: what may be unprotected, and why: {reason: words of the shape}.
+    """
+    client, server = bed.nodes[:2]
+    ends = Ends(bed, "shape_edge")
+    of_end = {client: ends.client, server: ends.server}
+    found = {node: listed(end) for node, end in of_end.items()}
+    check(len(found[client]) == len(found[server]) >= 30, f"QPs: {len(found[client])}")
+    ends.both("round 1")
+    ends.both("check 1")
+    reasons = {node: decided(node, found[node]) for node in of_end}
+    for node, by_number in reasons.items():
+        for number, reason in by_number.items():
+            shape = found[node][number]
+            check(not reason or any(word in shape for word in unprotected.get(reason, ())),
+                  f"{node.name}: QP {number} ({shape}) is unprotected: {reason}")
+    counters = shift.Counters(bed)
+    pull(bed, side)
+    ends.both("round 2")
+    ends.both("check 2")
+    for node, by_number in reasons.items():
+        wait_for(f"{node.name}: all on the backup",
+                 lambda node=node, by_number=by_number: moved(node, by_number), 150, .5)
+    ends.both("round 3")
+    ends.both("check 3")
+    counters.moved("switches", len(reasons[client]))
+    counters.still("failed", "illegal", "msg_bad")
+    ends.close()
+
+
+add("shapes", "each is moved, the client's cable", partial(shapes, "local", {}), MAIN)
+add("shapes", "each is moved, the server's cable", partial(shapes, "remote", {}), STOCK)

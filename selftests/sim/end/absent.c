@@ -1,0 +1,120 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * What an end has not, or has in a simpler way: charged memory, pinned pages, windows.  A ring is a
+ * struct sim_ring, a word a struct page.
+ */
+#include "core/account.h"
+#include "core/ib.h"
+#include "core/node.h"
+#include "core/qp.h"
+#include "end/inside.h"
+#include "mw/mw.h"
+#include "proxy/proxy.h"
+#include "verbs/verbs.h"
+
+/* verbs/gsi.c: nothing is posted on QP 1 */
+void shift_gsi_posting(struct ib_qp *qp, const struct ib_send_wr *wr) { }
+
+struct shift_account *shift_account_lend(void) { return NULL; }
+void shift_account_restore(struct shift_account *account) { }
+
+/* core/ib.c */
+int shift_dev_gid(struct ib_device *ibdev, union ib_gid *gid)
+{
+	*gid = ((struct sim_dev *)ibdev)->gid.gid;
+	return 0;
+}
+
+bool shift_gid_has_carrier(struct ib_device *ibdev, const union ib_gid *gid)
+{
+	return !((struct sim_dev *)ibdev)->down;
+}
+
+u32 shift_gid_mtu(struct ib_device *ibdev, const union ib_gid *gid)
+{
+	return 1500;
+}
+
+bool shift_gid_carries(struct ib_device *ibdev, const union ib_gid *gid, u32 mtu)
+{
+	return true;
+}
+
+int shift_qp_stop(struct ib_qp *qp)
+{
+	struct ib_qp_attr attr = { .qp_state = IB_QPS_ERR };
+	int err = ib_modify_qp(qp, &attr, IB_QP_STATE);
+
+	if (!err)
+		synchronize_rcu_expedited();
+	return err;
+}
+
+void shift_qp_drain(struct ib_qp *qp, const struct ib_device_ops *ops)
+{
+	struct ib_qp_attr attr = { .qp_state = IB_QPS_RESET };
+
+	synchronize_rcu_expedited();
+	ops->modify_qp(qp, &attr, IB_QP_STATE, NULL);
+}
+
+void shift_qp_quiet(struct ib_qp *qp)
+{
+	struct ib_qp_attr attr = { .qp_state = IB_QPS_RESET };
+
+	ib_modify_qp(qp, &attr, IB_QP_STATE);
+	shift_qp_drain(qp, &qp->device->ops);
+}
+
+/* core/ring.c */
+void shift_fence_barrier(void) { }
+
+static struct sim_ring *ring_of(const struct shift_ring *ring)
+{
+	return (struct sim_ring *)ring->pages;
+}
+
+void shift_ring_copy_slot(const struct shift_ring *ring, u32 index, void *to)
+{
+	memcpy(to, sim_slot(ring_of(ring), index), sizeof(struct sim_wr));
+}
+
+void shift_ring_unpin(struct shift_ring *ring)
+{
+	memset(ring, 0, sizeof(*ring));
+}
+
+int shift_word_pin(struct shift_word *word, u64 addr)
+{
+	word->page = (struct page *)addr;
+	return 0;
+}
+
+void shift_word_unpin(struct shift_word *word)
+{
+	word->page = NULL;
+}
+
+void shift_word_write(const struct shift_word *word, u32 value)
+{
+	word->page->word = value;
+}
+
+/* mw/: there are none */
+void shift_mw_init(struct shift_dev *sdev) { }
+bool shift_mw_enabled(const struct shift_dev *sdev) { return false; }
+struct ib_umem *shift_mw_pin(struct ib_device *dev, u64 start, u64 length, int access) { return NULL; }
+void shift_mr_unpin(struct shift_mr *smr) { }
+void shift_region_revoke(struct shift_pd *spd, const struct shift_mr *smr, u32 index) { }
+void shift_mw_device_gone(struct shift_dev *sdev) { }
+const struct ib_device_ops shift_mw_ops;
+int shift_mw_perform(struct shift_qp *sqp, const struct shift_mw_op *op) { return -EOPNOTSUPP; }
+void shift_mw_told(struct shift_qp *sqp, u32 key, u32 n) { }
+void shift_mw_recycle(struct shift_qp *sqp) { }
+void shift_mw_disown(struct shift_qp *sqp) { }
+int shift_region_get(struct shift_qp *sqp, u32 key, u32 *wire) { return -ENOENT; }
+bool shift_region_drop(struct shift_qp *sqp, u32 key) { return false; }
+void shift_region_reap(struct shift_qp *sqp) { }
+void shift_regions_free(struct shift_proxy *b) { }
+u32 shift_region_invalidated(struct shift_qp *sqp, u32 wire) { return wire; }
+bool shift_region_is_there(const struct shift_qp *sqp, u32 key) { return false; }

@@ -1,0 +1,354 @@
+// SPDX-License-Identifier: GPL-2.0
+/* What goes wrong in a run, and its repair. */
+#include <stdio.h>
+#include "world.h"
+
+static u64 fault_length(void)
+{
+	switch (sim_draw(6)) {
+	case 0:
+		return sim_draw_between(MS(1), MS(50));
+	case 1 ... 2:
+		return sim_draw_between(MS(50), MS(500));
+	default:
+		return sim_draw_between(MS(500), MS(4000));
+	}
+}
+
+/* Is a QP being handed back? */
+static bool any_returns(void)
+{
+	struct side *s;
+
+	for_each_side(s)
+		if (s->alive && kernel[s->end]->returns(&s->app))
+			return true;
+	return false;
+}
+
+static void port_thread(void *arg)
+{
+	struct call *call = arg;
+
+	sim_sleep(sim_draw(4) ? sim_draw_between(US(10), MS(5)) : sim_draw_between(MS(5), MS(900)));
+	/* the last one tells what is so */
+	if (!over)
+		kernel[call->end]->port(call->net, dev[call->end][call->net].down);
+	kfree(call);
+	helpers--;
+}
+
+static void port_set(int end, int net, bool down)
+{
+	if (dev[end][net].down == down)
+		return;
+	dev[end][net].down = down;
+	call_start(end, "port event", port_thread,
+	      &(struct call) { .end = end, .net = net, .down = down });
+}
+
+static void move_thread(void *arg)
+{
+	struct call *call = arg;
+
+	kernel[call->end]->move(call->to, call->down);
+	kfree(call);
+	helpers--;
+}
+
+static void ask_to_move(int end, int to)
+{
+	call_start(end, "operator", move_thread,
+		   &(struct call) { .end = end, .to = to, .down = sim_draw(2) });
+}
+
+static void end_thread(void *arg)
+{
+	struct call *call = arg;
+	struct side *s = call->side;
+	bool reset = call->up;
+
+	/* it may have ended before: ERR shows nothing more of a QP that was reset */
+	s->flushed = !reset && (!s->ended || s->flushed);
+	s->ended = true;
+	/* if the driver fails, try again: who cannot end a QP leaves its peer waiting */
+	while (kernel[s->end]->modify(&s->app, reset ? IB_QPS_RESET : IB_QPS_ERR) == -EIO)
+		sim_sleep(MS(1));
+	kfree(call);
+	helpers--;
+}
+
+static void resize_thread(void *arg)
+{
+	struct call *call = arg;
+
+	lib_srq_resize(call->end);
+	kfree(call);
+	helpers--;
+}
+
+/* Mostly the network that is in use. */
+static int fault_net(void)
+{
+	struct side *s = side[0];
+	bool rest, failed;
+	u8 path;
+
+	if (!sim_draw(3))
+		return sim_draw(SIM_NETS);
+	if (!s->alive)
+		s = s->peer;
+	if (!s->alive)
+		return 0;
+	kernel[s->end]->shows(&s->app, &rest, &failed, &path);
+	return path == 1;
+}
+
+static void one_fault(void)
+{
+	int net = fault_net(), end = sim_draw(SIM_ENDS), kind = sim_draw(plan.mild ? 8 : 11);
+	u64 length = fault_length();
+	struct side *ends = &side[sim_draw(plan.qps)][end];
+	char text[100];
+
+	if (plan.restarts && !sim_draw(3)) {
+		snprintf(text, sizeof(text), "node %c restarts", 'a' + end);
+		if (!sim_upset(1, text))
+			return;
+		plan.restarts = false;
+		node_restarts(end, sim_draw_between(MS(1), 2 * length));
+		return;
+	}
+	if (plan.removes && !sim_draw(3)) {
+		net = !!sim_draw(3);
+		snprintf(text, sizeof(text), "device %c%d is removed", 'a' + end, net);
+		if (!sim_upset(1, text))
+			return;
+		device_goes(end, net);
+		sim_sleep(length);
+		if (sim_draw(2))
+			devices_return();
+		return;
+	}
+	if (!sim_draw(12)) {
+		if (sim_upset(1, "an operator deletes a pair that is in use"))
+			pair_is_kept(end);
+		return;
+	}
+	if (plan.ends && ends->alive && !sim_draw(4)) {
+		if (!sim_upset(1, "an application ends its QP"))
+			return;
+		may_fail = true;
+		call_start(end, "application", end_thread,
+			   &(struct call) { .side = ends, .up = sim_draw(2) });
+		return;
+	}
+	if (plan.patient && !sim_draw(2)) {
+		length = sim_draw_between(MS(1100), MS(2500));
+		snprintf(text, sizeof(text), "connection %d is silent, and then all is dark for %llu ms",
+			 net, (unsigned long long)(length / MS(1)));
+		if (!sim_upset(1, text))
+			return;
+		harmed = true;
+		net_break(net, true);
+		sim_sleep(sim_draw_between(US(20), MS(2)));
+		for (net = 0; net < SIM_NETS; net++)
+			sim_net[net].dark[0] = sim_net[net].dark[1] = sim_now + length;
+		sim_sleep(length);
+		return;
+	}
+	if (!plan.mild && shared[end].made && !sim_draw(8)) {
+		if (sim_upset(1, "a shared queue is resized"))
+			call_start(end, "application", resize_thread, &(struct call) { .end = end });
+		return;
+	}
+	harmed |= kind < 7;
+	switch (kind) {
+	case 0 ... 2:
+		snprintf(text, sizeof(text), "path %d is dark for %llu ms", net,
+			 (unsigned long long)(length / MS(1)));
+		if (!sim_upset(1, text))
+			return;
+		sim_net[net].dark[0] = sim_net[net].dark[1] = sim_now + length;
+		break;
+	case 3:
+		snprintf(text, sizeof(text), "path %d is dark towards end %d for %llu ms", net, end,
+			 (unsigned long long)(length / MS(1)));
+		if (!sim_upset(1, text))
+			return;
+		sim_net[net].dark[end] = sim_now + length;
+		break;
+	case 4:
+		snprintf(text, sizeof(text), "port %c%d is down for %llu ms", 'a' + end, net,
+			 (unsigned long long)(length / MS(1)));
+		if (!sim_upset(1, text))
+			return;
+		port_set(end, net, true);
+		sim_sleep(length);
+		port_set(end, net, false);
+		return;
+	case 5 ... 6:
+		/* silent: what beats for the path is lost, and the path works */
+		snprintf(text, sizeof(text), "connection %d %s", net, end ? "breaks" : "is silent");
+		if (sim_upset(1, text))
+			net_break(net, !end);
+		return;
+	case 7 ... 8:
+		snprintf(text, sizeof(text), "end %d is asked to move to path %d", end, net);
+		if (sim_upset(1, text))
+			ask_to_move(end, net);
+		/* and the other one, to the same path or to the other one */
+		snprintf(text, sizeof(text), "end %d is asked to move, too", !end);
+		if (!sim_draw(3) && sim_upset(1, text))
+			ask_to_move(!end, sim_draw(SIM_NETS));
+		return;
+	default:
+		snprintf(text, sizeof(text), "path %d loses and delays packets", net);
+		if (!sim_upset(1, text))
+			return;
+		sim_net[net].loss = 15;
+		sim_net[net].delay = 10;
+	}
+	if (plan.mild)
+		sim_sleep(length);
+}
+
+static bool work_is_under_way(void)
+{
+	const struct side *s;
+
+	for_each_side(s)
+		if (s->posted > s->completed)
+			return true;
+	return false;
+}
+
+/* As an operator or shiftd does after a fault; a QP that is home may be handed back. */
+static void fail_back(void)
+{
+	int end = sim_draw(SIM_ENDS);
+	u64 end_ns;
+
+	/* where work items are late a handback is not over by the next fault */
+	if (!plan.shape.rebases || (plan.mild && plan.storm) || !sim_draw(3))
+		return;
+	sim_sleep(sim_draw_between(MS(1), MS(3000)));
+	if (sim_upset(1, "failback"))
+		call_start(end, "operator", move_thread,
+			   &(struct call) { .end = end, .down = true });
+	if (plan.mild || !sim_draw(3))
+		return;
+	/* the next fault comes into the middle of it, if it is soon */
+	for (end_ns = sim_now + MS(400); !any_returns() && sim_now < end_ns; )
+		sim_sleep(sim_draw_between(US(10), MS(1)));
+	if (any_returns() && sim_draw(3)) {
+		sim_sleep(sim_draw_between(US(1), MS(2)));
+		one_fault();
+	}
+}
+
+static void registers_anew(void)
+{
+	int end = sim_draw(SIM_ENDS);
+	bool breaks = sim_draw(2);
+	char text[100];
+
+	snprintf(text, sizeof(text), "end %d registers its memory anew%s", end,
+		 breaks ? " while links break" : "");
+	if (sim_upset(1, text))
+		memory_anew(end, breaks);
+}
+
+static void storm(void)
+{
+	u32 ends = 1 + sim_draw(3), ms = sim_draw_between(300, 3000);
+	char text[100];
+	int end;
+
+	for (end = 0; end < SIM_ENDS; end++) {
+		snprintf(text, sizeof(text), "work items of end %d are late, by up to %u ms", end, ms);
+		if (ends >> end & 1 && sim_upset(1, text))
+			kernel[end]->storm(MS(ms));
+	}
+}
+
+static void lead_thread(void *arg)
+{
+	struct call *call = arg;
+
+	kernel[call->end]->lead(&call->side->app, 2 * (2 + sim_draw(8)));
+	kfree(call);
+	helpers--;
+}
+
+/* Asks of a QP that worked were called off, and the peer has heard of none. */
+static void vain_asks(void)
+{
+	struct side *s = &side[sim_draw(plan.qps)][sim_draw(SIM_ENDS)];
+
+	if (s->alive && sim_upset(plan.mild ? 6 : 12, "an end has asked in vain before"))
+		call_start(s->end, "asks", lead_thread,
+			   &(struct call) { .end = s->end, .side = s });
+}
+
+void faults(void)
+{
+	u32 i, ms;
+
+	if (plan.storm)
+		storm();
+	for (i = 0; i < plan.faults; i++) {
+		phase = i;
+		sim_sleep(sim_draw(3) ? sim_draw_between(US(50), MS(20)) :
+					sim_draw_between(MS(20), MS(1500)));
+		if (sim_draw(4)) {
+			phase = i + 1;	/* into the middle of work */
+			for (ms = 0; ms < 30 && !work_is_under_way(); ms++)
+				sim_sleep(MS(1));
+			sim_sleep(sim_draw_between(US(5), sim_draw(2) ? US(200) : MS(3)));
+		}
+		if (!i)
+			vain_asks();
+		one_fault();
+		/* one at a time: by then both ends are back at rest */
+		if (plan.mild) {
+			sim_sleep(MS(plan.storm ? 25000 : 5000));
+			net_mended();
+		}
+		fail_back();
+		if (plan.mild)
+			sim_sleep(MS(plan.storm ? 25000 : 5000));
+		if (plan.anew && sim_draw(2))
+			registers_anew();
+	}
+	phase = plan.faults;
+}
+
+void repair(void)
+{
+	struct side *s;
+	int net, end;
+
+	devices_return();
+	for (net = 0; net < SIM_NETS; net++) {
+		sim_net[net].dark[0] = sim_net[net].dark[1] = 0;
+		sim_net[net].loss = sim_net[net].delay = 0;
+		for (end = 0; end < SIM_ENDS; end++)
+			port_set(end, net, false);
+	}
+	for (end = 0; end < SIM_ENDS; end++)
+		kernel[end]->storm(0);
+	for_each_side(s)
+		s->asleep = 0;
+	shared[0].dry = 0;
+	shared[1].dry = 0;
+	plan.dry = 0;
+	plan.naps = 0;
+	sim_verb_odds = 0;
+	sim_cm_odds = 0;
+	sim_weather(2000000000);
+	sim_memory_upsets(0);
+	sim_mail.odds = 0;
+	sim_softirq_odds = 0;
+	sim_stuck_odds = 0;
+}

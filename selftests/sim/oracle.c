@@ -1,0 +1,220 @@
+// SPDX-License-Identifier: GPL-2.0
+/* The oracle sees each packet that is executed, and each completion that an application polls. */
+#include "pure/wr.h"
+#include "world.h"
+
+/* The operation that a packet belongs to, which is executed at @end. */
+struct op *op_of(int end, const struct sim_wr *wr, u32 packet, struct side **whose)
+{
+	u32 id = (wr->addr >> 16) - 1, n = id % OPS_MAX;
+	struct side *from = side[0] + id / OPS_MAX;
+	struct op *op = &from->op[n];
+
+	if (from >= side[plan.qps] || from->end == end || n >= from->posted ||
+	    packet >= op->packets)
+		sim_fail("what nobody has posted is executed: operation %u, packet %u", id, packet);
+	if (wr->opcode != op->opcode)
+		sim_fail("operation %u of qp %u is another one on the wire", n, from->qpn);
+	if (wr->opcode != SHIFT_WR_SEND && wr->opcode != SHIFT_WR_SEND_WITH_IMM &&
+	    wr->remote_addr != op->remote_addr + (wr->addr & 0xffff))
+		sim_fail("operation %u of qp %u names a wrong place", n, from->qpn);
+	*whose = from;
+	return op;
+}
+
+/* May operations from @n on, which were executed, be executed once more? */
+static bool may_repeat(const struct side *from, u32 n)
+{
+	return plan.twice && n < from->executed && n >= from->completed &&
+	       !op_is_atomic(&from->op[n]);
+}
+
+/* Operation @n begins to be executed, or goes on.  It and those with fences are in order. */
+void op_is_due(struct side *from, u32 n)
+{
+	bool answered = true;
+	u32 i;
+
+	if (from->peer->error)
+		sim_fail("operation %u is executed at qp %u, whose application saw an error", n,
+			 from->peer->qpn);
+	if (may_repeat(from, n))
+		from->executed = n;
+	if (n != from->executed)
+		sim_fail("operation %u of qp %u is executed when %u is due", n, from->qpn,
+			 from->executed);
+	for (i = 0; i <= n; i++) {
+		if (from->op[i].flags & SHIFT_WR_FENCE && !answered)
+			sim_fail("operation %u of qp %u has a fence, and is executed too early", i,
+				 from->qpn);
+		answered = answered && (!op_has_answer(&from->op[i]) ||
+					op_is_answered(&from->op[i]));
+	}
+}
+
+bool sim_executed(int end, int net, const struct sim_wr *wr, u32 packet, bool last, u64 recv_addr)
+{
+	struct side *from, *to;
+	struct op *op = op_of(end, wr, packet, &from);
+	u32 n = op - from->op;
+
+	to = from->peer;
+	op_is_due(from, n);
+	if (wr->opcode == SHIFT_WR_RDMA_WRITE && op->done[packet] && plan.twice)
+		op->twice = true;
+	else if (wr->opcode == SHIFT_WR_RDMA_WRITE && op->done[packet])
+		sim_fail("packet %u of WRITE %u of qp %u is executed twice", packet, n, from->qpn);
+	op->done[packet]++;
+	memory_write(from, op, packet);
+	if (!last)
+		return true;
+	for (packet = 0; packet < op->packets; packet++)
+		if (!op->done[packet])
+			sim_fail("packet %u of operation %u of qp %u was left out", packet, n,
+				 from->qpn);
+	op->twice |= op->executed++;
+	from->executed++;
+	if (wr->opcode != SHIFT_WR_RDMA_WRITE)
+		recvs_used(to, id_of(from, n), recv_addr);
+	return true;
+}
+
+void saw_error(struct side *s, const char *what, u32 n, u32 status)
+{
+	sim_log("%c qp %u: application: %s %u: %s", 'a' + s->end, s->qpn, what, n,
+		ib_wc_status_msg(status));
+	if (!s->error && !may_fail && !(plan.atomics && (harmed || sim_mail.lost)))
+		sim_fail("the application of qp %u is shown an error (%s) for nothing", s->qpn,
+			 ib_wc_status_msg(status));
+	s->error = true;
+}
+
+/*
+ * May operation @n have an error, though only one thing went wrong?  It is an atomic that may not
+ * leave its NIC; or the answer to an atomic is lost, and @n is that, or a READ before it.
+ */
+static bool atomic_may_fail(const struct side *s, u32 n)
+{
+	if (!op_has_answer(&s->op[n]) || op_is_answered(&s->op[n]))
+		return false;
+	if (op_is_atomic(&s->op[n]) && !plan.global)
+		return true;
+	for (; n < s->posted; n++)
+		if (op_is_atomic(&s->op[n]) && s->op[n].executed && !op_is_answered(&s->op[n]))
+			return true;
+	return false;
+}
+
+void saw_send(struct side *s, const struct sim_wc *wc)
+{
+	u32 n = wc->wr_id - 1;
+
+	if (!wc->wr_id && wc->status && may_fail) {
+		/* an error that was kept back, and that no operation is known to have */
+		s->send_error = true;
+		saw_error(s, "no operation", 0, wc->status);
+		s->vague = true;
+		return;
+	}
+	if (n < s->completed || n >= s->posted)
+		sim_fail("qp %u has a completion of operation %u when %u is due", s->qpn, n,
+			 s->completed);
+	for (; s->completed < n; s->completed++)
+		if (s->op[s->completed].flags & SHIFT_WR_SIGNALED && !wc->status)
+			sim_fail("qp %u has no completion of operation %u", s->qpn, s->completed);
+	s->completed = n + 1;
+	if (wc->status) {
+		if (!s->send_error)
+			s->lost = atomic_may_fail(s, n);
+		s->send_error = true;
+		saw_error(s, "operation", n, wc->status);
+		return;
+	}
+	if (s->send_error && !s->ended)
+		sim_fail("operation %u of qp %u succeeds behind an error", n, s->qpn);
+	if (!s->op[n].executed || (s->op[n].executed > 1 && !plan.twice))
+		sim_fail("operation %u of qp %u completes, and was executed %u times", n, s->qpn,
+			 s->op[n].executed);
+	memory_check(s, n);
+	sim_log("%c qp %u: application: operation %u is done", 'a' + s->end, s->qpn, n);
+}
+
+/* All that was posted is completed, but for unsignaled operations that were executed. */
+static bool all_completed(const struct side *s)
+{
+	u32 n;
+
+	for (n = s->completed; n < s->posted && !s->vague; n++)
+		if (s->op[n].flags & SHIFT_WR_SIGNALED || !s->op[n].executed)
+			return false;
+	return true;
+}
+
+u32 oracle_twice(int end)
+{
+	struct side *s;
+	u32 i, n = 0;
+
+	for_each_side(s)
+		for (i = 0; i < s->posted && s->end == end; i++)
+			n += s->op[i].twice;
+	return n;
+}
+
+/* Is a connection that works not protected?  (Who shares receives need not be shown a failure.) */
+static bool is_bare(const struct side *s, const char *state)
+{
+	bool rest, failed;
+	u8 path;
+
+	if (s->peer->crashed || unpaired)
+		return false;
+	kernel[s->peer->end]->shows(&s->peer->app, &rest, &failed, &path);
+	return !failed && !s->error && !s->ended && !s->peer->error && !s->peer->ended &&
+	       !strcmp(state, "OFF");
+}
+
+bool at_rest(const struct side *s)
+{
+	bool rest, failed;
+	u8 path;
+
+	if (s->crashed)
+		return true;
+	if (is_bare(s, kernel[s->end]->shows(&s->app, &rest, &failed, &path)) || !rest)
+		return false;
+	if (s->ended)
+		return !s->flushed || all_completed(s);
+	return all_completed(s) && (s->error || s->posted == s->ops);
+}
+
+void oracle_check(void)
+{
+	const struct side *s;
+	int end;
+
+	for_each_side(s) {
+		bool rest, failed;
+		const char *state;
+		u8 path;
+
+		if (s->crashed)
+			continue;
+		state = kernel[s->end]->shows(&s->app, &rest, &failed, &path);
+		if (!rest)
+			sim_fail("qp %u is in %s long after the last fault", s->qpn, state);
+		if (is_bare(s, state))
+			sim_fail("qp %u is not protected long after the last fault", s->qpn);
+		if (!at_rest(s))
+			sim_fail("qp %u (%s, path %u) has %u operations of %u without a completion",
+				 s->qpn, state, path, s->posted - s->completed, s->posted);
+		if (s->error && !may_fail && !s->lost && !s->peer->lost)
+			sim_fail("the application of qp %u was shown an error for nothing", s->qpn);
+		if (!s->error && !s->peer->error && s->executed != s->posted && !may_fail)
+			sim_fail("%u operations of qp %u of %u were executed", s->executed, s->qpn,
+				 s->posted);
+		recvs_check(s);
+	}
+	for (end = 0; end < SIM_ENDS; end++)
+		shared_check(end);
+}
