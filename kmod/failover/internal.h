@@ -22,6 +22,7 @@ static inline bool shift_handback_is_under_way(const struct shift_qp *sqp)
 
 #define SHIFT_ASKS_MAX	3		/* requests of one failover */
 #define SHIFT_RESENDS_MIN	2	/* copies without an answer from a peer that is mute */
+#define SHIFT_RESENDS_SPREAD	5	/* copies whose pauses double */
 #define SHIFT_QUEUED_MS	120000	/* for a peer whose QP waits for its turn; scaled */
 #define SHIFT_PUMP_RETRY_MS	20	/* to the next try to post */
 #define SHIFT_HANDBACK_RETRY_MS	100	/* to the next try, doubled with each; scaled */

@@ -222,6 +222,20 @@ static void qp_watch(struct shift_qp *sqp)
 	shift_qp_watch(sqp);
 }
 
+/*
+ * The time to the next copy, or to the deadline; ms.  Copies become rarer, because a peer that is
+ * late for having much to do gets later with each.
+ */
+static unsigned int resend_pause(const struct shift_qp *sqp)
+{
+	unsigned int copies = clamp_t(unsigned int, sqp->fo.resends, 1, SHIFT_RESENDS_SPREAD);
+	s64 left = sqp->fo.deadline_ns - ktime_get_ns();
+
+	if (left <= 0)
+		return SHIFT_RESEND_MS;
+	return min_t(u64, SHIFT_RESEND_MS << (copies - 1), div_u64(left, NSEC_PER_MSEC) + 1);
+}
+
 static void handle_deadline(struct shift_qp *sqp)
 {
 	if (sqp->handback.alone) {
@@ -234,7 +248,7 @@ static void handle_deadline(struct shift_qp *sqp)
 	     (sqp->fo.resends < SHIFT_RESENDS_MIN && shift_failover_is_patient(sqp)))) {
 		sqp->fo.resends++;
 		shift_failover_resend(sqp);
-		shift_qp_arm(sqp, SHIFT_RESEND_MS);
+		shift_qp_arm(sqp, resend_pause(sqp));
 		if (sqp->fo.path)
 			handle_kick(sqp);
 		return;
