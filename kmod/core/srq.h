@@ -113,6 +113,7 @@ struct shift_srq_record {
  * @deadline_ns: when QPs that have left @pool give up waiting for the others, unless these wait for
  *	their work items.
  * @latest_ns: when they give up in any case.
+ * @told_ns: when members that have not left were told last.
  * @spoiled: cannot be moved (any more).
  * @broken: its receives were lost while they were away: its QPs fail.
  * @post_lock: protects @rec.  Inside ledger_lock.
@@ -130,7 +131,7 @@ struct shift_srq {
 	struct list_head members;
 	struct list_head cqs;
 	struct shift_srq_pool *pool, *target, *next[SHIFT_PATHS];
-	u64 deadline_ns, latest_ns;
+	u64 deadline_ns, latest_ns, told_ns;
 	struct delayed_work timer;
 	bool dead, spoiled, broken;
 	struct shift_srq_rings rings;

@@ -295,6 +295,7 @@ int shift_srq_claim(struct shift_qp *sqp, struct shift_srq_pool *pool)
 			ssrq->next[pool->path] = NULL;
 			ssrq->deadline_ns = shift_from_now(DEADLINE_MS);
 			ssrq->latest_ns = shift_from_now(LATEST_MS);
+			ssrq->told_ns = ktime_get_ns();
 			srq_arm(ssrq);
 		}
 		if (!err) {
@@ -404,11 +405,14 @@ void shift_srq_timer(struct work_struct *work)
 	unsigned int noio = memalloc_noio_save();
 	struct shift_qp *sqp;
 	bool over, again;
+	u64 now;
 
 	mutex_lock(&ssrq->lock);
+	now = ktime_get_ns();
 	if (srq_is_late(ssrq))
-		ssrq->deadline_ns += FOLLOW_MS * NSEC_PER_MSEC;
-	over = ssrq->target && ktime_get_ns() > min(ssrq->deadline_ns, ssrq->latest_ns);
+		ssrq->deadline_ns += now - ssrq->told_ns;
+	ssrq->told_ns = now;
+	over = ssrq->target && now > min(ssrq->deadline_ns, ssrq->latest_ns);
 	again = ssrq->target;
 	list_for_each_entry(sqp, &ssrq->members, srqm.node)
 		again |= member_can_follow(sqp);
