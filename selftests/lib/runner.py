@@ -9,6 +9,9 @@ import shift
 from registry import BARE, LOADED, SHIFT, Skip
 from testbed import Cluster, Failure, LabError, Unready, each
 
+# What test programs say if data, order or completions are wrong.
+VIOLATION = "VIOLATION"
+
 
 class Runner:
     """A lab of one kernel and the state its nodes are in."""
@@ -21,6 +24,7 @@ class Runner:
         self.bed = None
         self.state = None
         self.again = self.broken = None
+        self.late = False       # the last failure may have been one of time only
         self.processor = 0      # seconds that nodes were computing in the last test
 
     def boot(self):
@@ -87,6 +91,7 @@ class Runner:
         """One run of it."""
         began = time.monotonic()
         self.broken = None
+        self.late = False
         trouble = []
         skipped = None
         brackets = None
@@ -116,6 +121,8 @@ class Runner:
                 trouble.append(str(error))
             if brackets:
                 said = brackets.end()
+                # wrong data, or a complaint of a kernel's, is not a matter of time
+                self.late = not said and VIOLATION not in "\n".join([*trouble, state])
                 trouble += said
                 trouble += brackets.said() if trouble else []
                 # what a kernel complains of is never excused but by the emulator

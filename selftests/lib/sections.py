@@ -12,6 +12,9 @@ from report import elapsed, ktap_reason
 from runner import Runner
 
 
+MOST_AGAIN = 5          # tests of a run that are tried twice; with more than that something is wrong
+
+
 class Section:
     """All tests of one kernel, by one lab or more at a time; their lines.
 
@@ -29,6 +32,8 @@ class Section:
         self.labs = 0
         self.runners = []
         self.built = False      # what its tests use
+        self.late = {}          # tests to try again, with what they said
+        self.second = False     # they are being tried again
         self.stop = False
         self.lock = threading.Lock()
         self.lines = queue.SimpleQueue()
@@ -52,7 +57,7 @@ class Section:
 
     def open(self):
         """Whether a lab finds something to do."""
-        return self.built and bool(self.tests) and not self.stop
+        return self.built and bool(self.tests) and not self.stop and not self.second
 
     def coming(self):
         """Whether it will be open, if nothing goes wrong."""
@@ -91,12 +96,25 @@ class Section:
             self.report.say(f"# {elapsed()} {self.kernel} failed: {title}")
             self.report.remember(f"{self.kernel} {title}", text)
 
+    def put_off(self, title, test, text):
+        """It has failed, and is tried again when all else has been run."""
+        with self.lock:
+            self.late[test] = text
+            self.say(f"    # {title} has failed, and is tried again at the end:")
+            self.say(ktap_reason(text))
+
     def leave(self):
         """A lab has no more to do here; the last one ends the section."""
         with self.lock:
             self.labs -= 1
-            if not self.labs and (self.stop or not self.tests):
+            if not self.labs and (self.stop or self.second or not (self.tests or self.late)):
                 self.lines.put(None)
+
+    def try_again(self):
+        """All else has been run: now those that were put off."""
+        with self.lock:
+            self.second = True
+            self.tests.extend(self.late)
 
 
 class Sections:
@@ -105,7 +123,14 @@ class Sections:
     def __init__(self, sections):
         self.sections = sections
         self.stop = False
+        self.tried_twice = 0
         self.changed = threading.Condition()
+
+    def again(self):
+        """Whether one more test may be tried twice; it counts as such."""
+        with self.changed:
+            self.tried_twice += 1
+            return self.tried_twice <= MOST_AGAIN
 
     def of(self, kernel):
         """The section of a kernel."""
@@ -124,7 +149,8 @@ class Sections:
         """The one with the fewest labs at work, and whether to begin at its end.
 
         The debug kernel takes a minute to boot: a second lab of it is not worth that. Of
-        others a second one goes backwards: tests of one suite are in each other's way.
+        others a second one goes backwards: tests of one suite are in each other's way. Tests that
+        are tried again have the machine to themselves, when all else has been run.
         """
         with self.changed:
             while True:
@@ -134,9 +160,23 @@ class Sections:
                     section = min(left, key=lambda section: section.labs)
                     section.labs += 1
                     return section, section.labs > 1
-                if self.stop or not any(section.coming() for section in self.sections):
+                if self.stop:
                     return None, False
+                if not any(section.coming() or section.labs for section in self.sections):
+                    late = [section for section in self.sections
+                            if section.late and not section.second]
+                    if not late:
+                        return None, False
+                    late[0].try_again()
+                    late[0].labs += 1
+                    return late[0], False
                 self.changed.wait()
+
+    def left(self, section):
+        """A lab has gone from a section."""
+        section.leave()
+        with self.changed:
+            self.changed.notify_all()
 
     def wanted(self, section):
         """Whether a lab of several there should go, as no other works at one that is built."""
@@ -186,10 +226,16 @@ def lab_tests(section, backwards, sections, top, logs, deadline):
             if runner.again:
                 section.say(f"    # a fresh lab: {runner.again}")
                 report.remember(f"{section.kernel} {title}", runner.again, "begun again")
+            if not passed and runner.late and not section.second and sections.again():
+                section.put_off(title, test, text)
+                continue
+            if section.second and passed:
+                report.remember(f"{section.kernel} {title}", section.late[test],
+                                "passed only when it was alone")
             section.ended(title, report.count(passed, skip), remark, text)
     finally:
         runner.abandon()
-        section.leave()
+        sections.left(section)
 
 
 def lab_worker(sections, *where):
