@@ -9,6 +9,7 @@ import threading
 from pathlib import Path
 
 import shift
+from kept import Kept
 from registry import DEBUG, FULL, NEWER
 from report import elapsed, user_space
 from testbed import TOP, LabError, run_lab
@@ -122,16 +123,9 @@ def kernel_is_there(kernel):
         return False
 
 
-def build_kernel(work, kernel, patient=False):
-    """What nodes of one kernel need beside that; names of what failed."""
+def build_modules(work, kernel, kdir, patient):
+    """All modules for one kernel; names of what failed."""
     out = TOP / "build" / f"kmod-{kernel}"
-    if kernel == DEBUG and not work.step("build debug kernel", ["scripts/kernel-debug"], patient):
-        return ["build debug kernel"]
-    try:
-        kdir = run_lab("kdir", "--ensure", kernel).strip()
-    except LabError as error:
-        work.report.say(f"# {error}")
-        return [f"kernel {kernel}"]
     failed = []
     if kernel in MATRIX and not build_wrong(work, kernel, kdir, out, patient):
         failed.append(f"build wrong module {kernel}")
@@ -143,3 +137,23 @@ def build_kernel(work, kernel, patient=False):
                       ["make", "-s", "-C", "selftests/unit", "kmod", f"KDIR={kdir}",
                        f"OUT={TOP}/build/unit-{kernel}"]))
     return failed + [name for name, command in steps if not work.step(name, command, patient)]
+
+
+def build_kernel(work, kernel, patient=False):
+    """What nodes of one kernel need beside that; names of what failed."""
+    if kernel == DEBUG and not work.step("build debug kernel", ["scripts/kernel-debug"], patient):
+        return ["build debug kernel"]
+    try:
+        kdir = run_lab("kdir", "--ensure", kernel).strip()
+    except LabError as error:
+        work.report.say(f"# {error}")
+        return [f"kernel {kernel}"]
+    kept = Kept(kdir, [f"kmod-{kernel}", f"mlx5_soft-{kernel}"] + [
+        f"kmod-{kernel}-wrong", f"unit-{kernel}"] * (kernel in MATRIX))
+    if kept.restore():
+        work.report.say(f"# {elapsed()} modules {kernel} are there, built from the same sources")
+        return []
+    failed = build_modules(work, kernel, kdir, patient)
+    if not failed:
+        kept.keep()
+    return failed
