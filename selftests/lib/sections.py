@@ -11,8 +11,8 @@ import shift
 from report import elapsed, ktap_reason
 from runner import Runner
 
-
-MOST_AGAIN = 5          # tests of a run that are tried twice; with more than that something is wrong
+# Tests of a run that are tried twice; if more fail, something is wrong.
+MOST_AGAIN = 5
 
 
 class Section:
@@ -32,8 +32,6 @@ class Section:
         self.labs = 0
         self.runners = []
         self.built = False      # what its tests use
-        self.late = {}          # tests to try again, with what they said
-        self.second = False     # they are being tried again
         self.stop = False
         self.lock = threading.Lock()
         self.lines = queue.SimpleQueue()
@@ -57,7 +55,7 @@ class Section:
 
     def open(self):
         """Whether a lab finds something to do."""
-        return self.built and bool(self.tests) and not self.stop and not self.second
+        return self.built and bool(self.tests) and not self.stop
 
     def coming(self):
         """Whether it will be open, if nothing goes wrong."""
@@ -96,25 +94,21 @@ class Section:
             self.report.say(f"# {elapsed()} {self.kernel} failed: {title}")
             self.report.remember(f"{self.kernel} {title}", text)
 
-    def put_off(self, title, test, text):
-        """It has failed, and is tried again when all else has been run."""
+    def put_off(self, title, remark, text):
+        """One has failed, and counts when it was tried again."""
         with self.lock:
-            self.late[test] = text
-            self.say(f"    # {title} has failed, and is tried again at the end:")
+            self.done += 1
+            self.good = False
+            self.say(f"    not ok {self.done} {title} # tried again at the end; {remark}")
             self.say(ktap_reason(text))
+        self.report.say(f"# {elapsed()} {self.kernel} failed, is tried again at the end: {title}")
 
     def leave(self):
         """A lab has no more to do here; the last one ends the section."""
         with self.lock:
             self.labs -= 1
-            if not self.labs and (self.stop or self.second or not (self.tests or self.late)):
+            if not self.labs and (self.stop or not self.tests):
                 self.lines.put(None)
-
-    def try_again(self):
-        """All else has been run: now those that were put off."""
-        with self.lock:
-            self.second = True
-            self.tests.extend(self.late)
 
 
 class Sections:
@@ -122,15 +116,17 @@ class Sections:
 
     def __init__(self, sections):
         self.sections = sections
+        self.late = []          # to try again: (section, test, what it said)
         self.stop = False
-        self.tried_twice = 0
         self.changed = threading.Condition()
 
-    def again(self):
-        """Whether one more test may be tried twice; it counts as such."""
+    def again(self, section, test, text):
+        """Put a test off, to be tried again when all else was run; False: too many were."""
         with self.changed:
-            self.tried_twice += 1
-            return self.tried_twice <= MOST_AGAIN
+            if len(self.late) == MOST_AGAIN:
+                return False
+            self.late.append((section, test, text))
+            return True
 
     def of(self, kernel):
         """The section of a kernel."""
@@ -149,8 +145,7 @@ class Sections:
         """The one with the fewest labs at work, and whether to begin at its end.
 
         The debug kernel takes a minute to boot: a second lab of it is not worth that. Of
-        others a second one goes backwards: tests of one suite are in each other's way. Tests that
-        are tried again have the machine to themselves, when all else has been run.
+        others a second one goes backwards: tests of one suite are in each other's way.
         """
         with self.changed:
             while True:
@@ -160,23 +155,9 @@ class Sections:
                     section = min(left, key=lambda section: section.labs)
                     section.labs += 1
                     return section, section.labs > 1
-                if self.stop:
+                if self.stop or not any(section.coming() for section in self.sections):
                     return None, False
-                if not any(section.coming() or section.labs for section in self.sections):
-                    late = [section for section in self.sections
-                            if section.late and not section.second]
-                    if not late:
-                        return None, False
-                    late[0].try_again()
-                    late[0].labs += 1
-                    return late[0], False
                 self.changed.wait()
-
-    def left(self, section):
-        """A lab has gone from a section."""
-        section.leave()
-        with self.changed:
-            self.changed.notify_all()
 
     def wanted(self, section):
         """Whether a lab of several there should go, as no other works at one that is built."""
@@ -201,16 +182,28 @@ class Sections:
             self.changed.notify_all()
 
 
-def lab_tests(section, backwards, sections, top, logs, deadline):
-    """Tests of one kernel while there are any, in one lab as long as it stays clean.
+def new_runner(section, top, logs):
+    """A lab for one kernel.
 
     Nodes of the full matrix have one processor, which takes the emulator two thirds of the time for
     the same traffic. Those of other kernels have two, so that threads meet each other as well.
     """
-    report = section.report
-    processors = 1 if section.kernel in registry.FULL else 2
-    runner = Runner(section.kernel, shift.Built(top), logs, processors)
+    runner = Runner(section.kernel, shift.Built(top), logs,
+                    1 if section.kernel in registry.FULL else 2)
     section.runners.append(runner)
+    return runner
+
+
+def remark_on(runner, skip, seconds):
+    """What is said of a test beside its result."""
+    return (f"{seconds:.1f} s, {runner.processor:.1f} s of processors, nodes of "
+            f"{runner.processors}" if skip is None else f"SKIP {skip}")
+
+
+def lab_tests(section, backwards, sections, top, logs, deadline):
+    """Tests of one kernel while there are any, in one lab as long as it stays clean."""
+    report = section.report
+    runner = new_runner(section, top, logs)
     try:
         while not sections.wanted(section) and (test := section.take(backwards)):
             title = f"{test.suite}: {test.name}"
@@ -221,21 +214,40 @@ def lab_tests(section, backwards, sections, top, logs, deadline):
                         f"{sections.beside(section)}")
             passed, skip, text, seconds = runner.run(test)
             report.spent(section.kernel, test.suite, seconds, runner.processor)
-            remark = (f"{seconds:.1f} s, {runner.processor:.1f} s of processors, nodes of "
-                      f"{processors}" if skip is None else f"SKIP {skip}")
+            remark = remark_on(runner, skip, seconds)
             if runner.again:
                 section.say(f"    # a fresh lab: {runner.again}")
                 report.remember(f"{section.kernel} {title}", runner.again, "begun again")
-            if not passed and runner.late and not section.second and sections.again():
-                section.put_off(title, test, text)
+            if not passed and runner.late and sections.again(section, test, text):
+                section.put_off(title, remark, text)
                 continue
-            if section.second and passed:
-                report.remember(f"{section.kernel} {title}", section.late[test],
-                                "passed only when it was alone")
             section.ended(title, report.count(passed, skip), remark, text)
     finally:
         runner.abandon()
-        sections.left(section)
+        section.leave()
+
+
+def second_tries(report, sections, top, logs):
+    """Tests that failed, once more, one at a time, with the machine for themselves.
+
+    These results count. What passes now is named at the end of the run, with its first failure.
+    """
+    for section, test, first in sections.late:
+        title = f"{section.kernel} {test.suite}: {test.name}"
+        report.say(f"# {elapsed()} {title}, once more")
+        runner = new_runner(section, top, logs)
+        try:
+            passed, skip, text, seconds = runner.run(test)
+            remark = remark_on(runner, skip, seconds)
+        finally:
+            runner.abandon()
+        report.count(passed, skip)
+        report.say(f"# {elapsed()} {title}: {'ok' if passed else 'not ok'}, {remark}")
+        if passed:
+            report.remember(title, first, "passed only when it was alone")
+        else:
+            report.say(ktap_reason(text))
+            report.remember(title, text)
 
 
 def lab_worker(sections, *where):
