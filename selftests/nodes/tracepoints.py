@@ -132,12 +132,14 @@ def writing(bed):
 def forgotten(bed):
     """On the backup; the peer's answer takes its time, so that it is certain who waits."""
     client, server = bed.nodes[:2]
+    # a queue that is put in under traffic drops packets, and rxe of 6.12 ends a QP for one
+    client.must("tc qdisc replace dev rail1 root netem limit 20000")
     serving, writes = writing(bed)
     pull(bed, "local")
     on_backup(bed, 1)
     writes.wait_line("^progress$", start=len(writes.lines))
     record(server, True)
-    client.must("tc qdisc replace dev rail1 root netem delay 10ms limit 20000")
+    client.must("tc qdisc change dev rail1 root netem delay 10ms limit 20000")
     try:
         serving.send("go")
         serving.wait_line("^deregistered$")
