@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0
 """Run tests on one lab: states, kernel logs, what is kept of a failure."""
 
+import re
 import time
 import traceback
 
@@ -9,8 +10,11 @@ import shift
 from registry import BARE, LOADED, SHIFT, Skip
 from testbed import Cluster, Failure, LabError, Unready, each
 
-# What test programs say if data, order or completions are wrong.
-VIOLATION = "VIOLATION"
+# What is no matter of time: what test programs say if data, order or completions are wrong, and
+# counters that never move; and suites about what nobody may do, or what a fault must do.
+WRONG = re.compile(r"VIOLATION|\bwrong:? |not what was written|of another round|"
+                   r"counter (illegal|msg_bad) moved")
+NEVER_LATE = ("abi", "control", "netlink", "trust")
 
 
 class Runner:
@@ -121,8 +125,8 @@ class Runner:
                 trouble.append(str(error))
             if brackets:
                 said = brackets.end()
-                # wrong data, or a complaint of a kernel's, is not a matter of time
-                self.late = not said and VIOLATION not in "\n".join([*trouble, state])
+                self.late = not (said or test.suite in NEVER_LATE or "VIOLATION" in state or
+                                 WRONG.search("\n".join(trouble)))
                 trouble += said
                 trouble += brackets.said() if trouble else []
                 # what a kernel complains of is never excused but by the emulator
