@@ -40,13 +40,16 @@ struct shift_new_qp {
 /* Called for a completion in a CQ, with its wr_id, enum ib_wc_status, and QP number. */
 typedef void shift_cqe_fn(void *arg, u64 wr_id, u32 status, u32 qpn);
 
+/* What a kind of device provides for its QPs: flags of struct shift_provider */
+#define SHIFT_PROVIDES_WINDOWS		BIT(0)	/* QPs with memory windows can be protected */
+#define SHIFT_PROVIDES_RESET_PSN	BIT(1)	/* a QP tells in RESET how far it got, not in ERR */
+#define SHIFT_PROVIDES_SEND_KICKS	BIT(2)	/* no doorbell of a QP that is away is heard: KICK */
+
 /**
  * struct shift_provider - one kind of device: Documentation/internals/providers.md
  * @id: enum shift_abi_provider.
  * @driver: driver of its devices.
- * @windows: QPs with memory windows can be protected.
- * @tells_in_reset: a QP in RESET can be asked how far it has received, and only then is the
- *	answer final; else it is asked in ERR.
+ * @flags: SHIFT_PROVIDES_*.
  * @endless_retries: retry_cnt that means retries without an end; 0: none does.
  *
  * Registration; process context of the owner, no lock held; the caller drops what was pinned
@@ -95,7 +98,6 @@ typedef void shift_cqe_fn(void *arg, u64 wr_id, u32 status, u32 qpn);
  *
  * A QP that was fenced, whose rings the kernel reads; ledger_lock:
  * @away_flags: the flag word while it is away from its own QP.
- * @kick_sends: the provider calls KICK for sends, too, as no doorbell reaches the kernel.
  * @take: copy the next operation that was posted to the ledger's head.  1: done; 0: there is
  *	none; a negative errno: it cannot be decoded, and @wr is not valid.  The same operation
  *	is returned again until the caller appends it.
@@ -116,7 +118,7 @@ struct shift_provider {
 	u32 id;
 	enum rdma_driver_id driver;
 
-	bool windows, tells_in_reset;
+	u32 flags;
 	u8 endless_retries;
 
 	int (*pin_cq)(struct shift_new_cq *new, const struct shift_abi_reg_cq *reg);
@@ -150,7 +152,6 @@ struct shift_provider {
 	int (*fence)(struct shift_qp *sqp, bool *errored);
 
 	u32 (*away_flags)(const struct shift_qp *sqp);
-	bool kick_sends;
 	int (*take)(struct shift_qp *sqp, struct shift_wr *wr);
 	int (*decode)(struct shift_qp *sqp, u64 seq, struct shift_wr *wr);
 	u64 (*wr_id)(const struct shift_qp *sqp, u64 seq);

@@ -285,8 +285,8 @@ static long ioc_kick(struct shift_file *file, void __user *arg)
 	sqp = file_qp(file, id.id);
 	if (!sqp)
 		return -ENOENT;
-	if (READ_ONCE(sqp->rings.registered) && sqp->rings.provider->kick_sends &&
-	    id.type == SHIFT_ABI_QP) {
+	if (READ_ONCE(sqp->rings.registered) && id.type == SHIFT_ABI_QP &&
+	    sqp->rings.provider->flags & SHIFT_PROVIDES_SEND_KICKS) {
 		/* again if posts were held meanwhile, as the work may not have been taken in */
 		do {
 			err = sqp->rings.rebases ? shift_handback_kick(sqp) : 0;

@@ -46,6 +46,7 @@ static void send_req(struct shift_qp *sqp)
 static enum shift_event act_ask(struct shift_qp *sqp)
 {
 	enum shift_cause cause = sqp->handback.ask ? SHIFT_CAUSE_OPERATOR : sqp->fo.cause;
+	int err;
 
 	sqp->fo.highest = shift_epoch_next(sqp->fo.highest, sqp->cookie > sqp->peer.cookie);
 	if (shift_handback_is_under_way(sqp) && !sqp->handback.ask) {
@@ -66,15 +67,15 @@ static enum shift_event act_ask(struct shift_qp *sqp)
 		shift_notify_qp(sqp, moves ? SHIFT_QP_EV_MOVE : SHIFT_QP_EV_FAULT,
 				sqp->fo.times.fault);
 	}
-	if (shift_path_prepare(sqp, sqp->fo.to))
+	if (shift_target_prepare(sqp, sqp->fo.to))
 		return __SHIFT_EV_MAX;	/* the deadline tries again, or ends the failover */
 	if (shift_move_settles(cause)) {
-		if (!shift_move_settle(sqp, sqp->fo.to) && cause == SHIFT_CAUSE_OPERATOR &&
-		    shift_path_healthy(sqp))
+		err = shift_move_settle(sqp, sqp->fo.to);
+		if (err == -EIO)
+			return SHIFT_EV_FAIL;
+		if (err && cause == SHIFT_CAUSE_OPERATOR && shift_path_healthy(sqp))
 			return SHIFT_EV_DEADLINE;
-		if (sqp->fo.state != SHIFT_ST_ASKED)
-			return __SHIFT_EV_MAX;	/* the QP failed while it settled */
-		shift_failover_start_deadline(sqp, SHIFT_ST_ASKED);
+		shift_deadline_start(sqp, SHIFT_ST_ASKED);
 	}
 	send_req(sqp);
 	return __SHIFT_EV_MAX;
@@ -96,7 +97,7 @@ void shift_failover_nack(struct shift_qp *sqp, const struct shift_msg *m)
 		return;
 	if (!shift_qp_is_protected(sqp))
 		nack.nack.code = SHIFT_NACK_GONE;
-	else if (!sqp->peer.ok || !shift_path_qpn(sqp, m->req.to))
+	else if (!sqp->peer.ok || !shift_target_qpn(sqp, m->req.to))
 		nack.nack.code = SHIFT_NACK_NO_MIRROR;
 	else
 		nack.nack.code = SHIFT_NACK_BUSY;
@@ -135,7 +136,7 @@ void shift_failover_ready(struct shift_qp *sqp)
 	if (sqp->fo.state != SHIFT_ST_SYNC &&
 	    (sqp->fo.state != SHIFT_ST_RUN || (!sqp->fo.path && sqp->fo.to != SHIFT_PATH_OWN)))
 		return;
-	if (!shift_path_ready(sqp))
+	if (!shift_target_ready(sqp))
 		return;
 	m.ready.to = sqp->fo.to;
 	m.ready.qpn = sqp->fo.qpn_here;
@@ -157,7 +158,7 @@ void shift_failover_resend(struct shift_qp *sqp)
 	lockdep_assert_held(&sqp->lock);
 	if (sqp->fo.state == SHIFT_ST_ASKED) {
 		/* a handback has little time; and without a QP for the target nobody was asked */
-		if (sqp->fo.to == SHIFT_PATH_OWN || !shift_path_qpn(sqp, sqp->fo.to))
+		if (sqp->fo.to == SHIFT_PATH_OWN || !shift_target_qpn(sqp, sqp->fo.to))
 			return;
 		/* refused: the epoch that was learned is the peer's, who may ask with it itself */
 		sqp->fo.highest = shift_epoch_next(sqp->fo.highest - 1,
@@ -215,10 +216,9 @@ static enum shift_event act_join(struct shift_qp *sqp, const struct shift_msg *m
 		if (!sqp->fo.asks && sqp->fo.to != SHIFT_PATH_OWN)
 			sqp->fo.cause = SHIFT_CAUSE_PEER;
 		/* settle before the ACK is sent, because the peer fences when it gets it */
-		if (shift_move_settles(m->req.cause))
-			shift_move_settle(sqp, sqp->fo.to);
-		if (sqp->fo.state != SHIFT_ST_FENCE)
-			return __SHIFT_EV_MAX;	/* the QP failed while it settled */
+		if (shift_move_settles(m->req.cause) &&
+		    shift_move_settle(sqp, sqp->fo.to) == -EIO)
+			return SHIFT_EV_FAIL;
 		ack.ack.to = sqp->fo.to;
 		shift_path_send(sqp, sqp->fo.to, &ack);
 	}
@@ -231,9 +231,9 @@ static enum shift_event act_join(struct shift_qp *sqp, const struct shift_msg *m
 
 	/* while it settled, others on its SRQ may have begun to leave the pool: then once more */
 	if (shift_proxy_claim(sqp, sqp->fo.to) &&
-	    (shift_path_prepare(sqp, sqp->fo.to) || shift_proxy_claim(sqp, sqp->fo.to)))
+	    (shift_target_prepare(sqp, sqp->fo.to) || shift_proxy_claim(sqp, sqp->fo.to)))
 		return SHIFT_EV_FAIL;
-	sqp->fo.qpn_here = shift_path_qpn(sqp, sqp->fo.to);
+	sqp->fo.qpn_here = shift_target_qpn(sqp, sqp->fo.to);
 	err = shift_fence(sqp, &errored);
 	sqp->fo.times.fenced = ktime_get_real_ns();
 	trace_shift_fence(sqp->sdev->name, sqp->qpn, sqp->fo.epoch, sqp->fo.resp.psn, err);
@@ -287,7 +287,7 @@ static enum shift_event act_ready(struct shift_qp *sqp, const struct shift_msg *
 	}
 	/* an error may mean that an atomic was executed and its result is lost */
 	if (!err)
-		err = shift_path_arm(sqp, sqp->fo.to, sqp->fo.epoch, m->progress.qpn);
+		err = shift_target_arm(sqp, sqp->fo.to, sqp->fo.epoch, m->progress.qpn);
 	if (err)
 		return SHIFT_EV_FAIL;
 	shift_recv_pump(sqp);
@@ -391,7 +391,7 @@ enum shift_event shift_failover_prepare(struct shift_qp *sqp, const struct shift
 	case SHIFT_ACT_JOIN:
 		/* a peer that follows the others of its SRQ has settled */
 		sqp->srqm.keeps = m->type == SHIFT_MSG_REQ && m->req.cause == SHIFT_CAUSE_SRQ;
-		err = shift_path_prepare(sqp, shift_msg_target(m));
+		err = shift_target_prepare(sqp, shift_msg_target(m));
 		sqp->srqm.keeps = false;
 		if (err)
 			return SHIFT_EV_NO_QP;

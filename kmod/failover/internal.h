@@ -20,6 +20,12 @@ static inline bool shift_handback_is_under_way(const struct shift_qp *sqp)
 	return sqp->fo.to == SHIFT_PATH_OWN && READ_ONCE(sqp->handback.hold);
 }
 
+/* The epoch of messages that are about the current state.  sqp->lock */
+static inline u32 shift_epoch_current(const struct shift_qp *sqp)
+{
+	return sqp->fo.state == SHIFT_ST_ASKED ? sqp->fo.highest : sqp->fo.epoch;
+}
+
 #define SHIFT_ASKS_MAX	3		/* requests of one failover */
 #define SHIFT_RESENDS_MIN	2	/* copies without an answer from a peer that is mute */
 #define SHIFT_RESENDS_SPREAD	5	/* copies whose pauses double */
@@ -29,10 +35,6 @@ static inline bool shift_handback_is_under_way(const struct shift_qp *sqp)
 
 /* path.c */
 u8 shift_path_choose(const struct shift_qp *sqp);
-int shift_path_prepare(struct shift_qp *sqp, u8 to);
-u32 shift_path_qpn(const struct shift_qp *sqp, u8 to);
-int shift_path_arm(struct shift_qp *sqp, u8 to, u32 epoch, u32 qpn);
-bool shift_path_ready(struct shift_qp *sqp);
 int shift_path_send(struct shift_qp *sqp, u8 path, struct shift_msg *m);
 struct shift_link *shift_path_link(const struct shift_qp *sqp, u8 path);
 bool shift_path_link_up(const struct shift_qp *sqp, u8 path);
@@ -43,6 +45,12 @@ bool shift_path_works(const struct shift_qp *sqp, u8 path);	/* sqp->lock, or inb
 bool shift_path_outage(struct shift_qp *sqp);
 void shift_path_take_link(struct shift_qp *sqp, int i, struct shift_link *link);
 void shift_path_drop_link(struct shift_qp *sqp, int i);
+
+/* target.c; sqp->lock */
+int shift_target_prepare(struct shift_qp *sqp, u8 to);
+u32 shift_target_qpn(const struct shift_qp *sqp, u8 to);
+int shift_target_arm(struct shift_qp *sqp, u8 to, u32 epoch, u32 qpn);
+bool shift_target_ready(struct shift_qp *sqp);
 
 /* handback.c */
 bool shift_handback_awake(const struct shift_qp *sqp);
@@ -65,11 +73,12 @@ bool shift_move_stays(struct shift_qp *sqp);		/* sqp->lock */
 bool shift_move_atomic(struct shift_qp *sqp);		/* sqp->lock */
 bool shift_move_holds(struct shift_qp *sqp);		/* sqp->lock */
 
+/* deadline.c; sqp->lock */
+void shift_deadline_start(struct shift_qp *sqp, enum shift_state state);
+bool shift_deadline_is_patient(struct shift_qp *sqp);
+bool shift_deadline_peer_is_slow(struct shift_qp *sqp);
+
 /* state.c */
-u8 shift_msg_target(const struct shift_msg *m);
-void shift_failover_start_deadline(struct shift_qp *sqp, enum shift_state state);
-bool shift_failover_is_patient(struct shift_qp *sqp);		/* sqp->lock */
-bool shift_failover_peer_is_slow(struct shift_qp *sqp);		/* sqp->lock */
 bool shift_failover_joins(struct shift_qp *sqp, const struct shift_msg *m);	/* sqp->lock */
 
 /* ending.c */
@@ -91,13 +100,13 @@ void shift_rkey_message(struct shift_qp *sqp, struct shift_link *link,
 
 /* revoke.c */
 void shift_rkey_revoked(struct shift_qp *sqp, u32 rkey);	/* no lock */
+void shift_rkey_disuse(struct shift_qp *sqp, u32 rkey);		/* no lock */
 
 /* pump.c */
-void shift_replay_pump(struct shift_qp *sqp);	/* sqp->lock */
+bool shift_replay_pump(struct shift_qp *sqp);	/* sqp->lock */
 
 /* settle.c */
-bool shift_move_settle(struct shift_qp *sqp, u8 to);	/* sqp->lock; sleeps */
-bool shift_handback_settle(struct shift_qp *sqp, u64 end);		/* sleeps */
+int shift_move_settle(struct shift_qp *sqp, u8 to);	/* sqp->lock; sleeps */
 bool shift_handback_goes_alone(struct shift_qp *sqp);		/* sqp->lock */
 enum shift_event shift_handback_alone(struct shift_qp *sqp);	/* sqp->lock */
 
@@ -119,8 +128,6 @@ void shift_handback_run(struct shift_qp *sqp);
 
 /* loop.c */
 void shift_loop_pair(struct shift_qp *sqp, bool atomic);	/* sqp->lock */
-int shift_loop_send(struct shift_qp *sqp, const struct shift_msg *m);
-bool shift_loop_works(const struct shift_qp *sqp, u8 path);	/* any context */
 
 /* pairing.c */
 void shift_pairing_run(struct shift_qp *sqp);		/* sqp->lock */

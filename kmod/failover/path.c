@@ -2,6 +2,7 @@
 /* Which path a QP can take, and messages over paths. */
 #include <linux/ktime.h>
 #include <linux/module.h>
+#include "core/kick.h"
 #include "core/object.h"
 #include "core/provider.h"
 #include "core/qp.h"
@@ -29,6 +30,16 @@ struct shift_link *shift_path_link(const struct shift_qp *sqp, u8 path)
 	return sqp->peer.link[path == SHIFT_PATH_BACKUP];
 }
 
+/*
+ * A QP that is connected to itself sends a message.  Two are not sent: it knows that it consents,
+ * and that it ends.
+ */
+static void send_to_itself(struct shift_qp *sqp, const struct shift_msg *m)
+{
+	if (m->type != SHIFT_MSG_ACK && m->type != SHIFT_MSG_GONE)
+		shift_qp_post_msg(sqp, m);
+}
+
 /**
  * shift_path_send - send a message to the peer's QP
  * @sqp: the QP, locked.
@@ -51,8 +62,10 @@ int shift_path_send(struct shift_qp *sqp, u8 path, struct shift_msg *m)
 	if (!link && !shift_qp_is_loop(sqp))
 		return -ENOTCONN;
 	trace_shift_msg_tx(sqp->sdev->name, sqp->qpn, m->type, m->epoch);
-	if (!link)
-		return shift_loop_send(sqp, m);
+	if (!link) {
+		send_to_itself(sqp, m);
+		return 0;
+	}
 	return bound_to_path(m->type) ? shift_link_send(link, m) : shift_session_send(link, m);
 }
 
@@ -66,13 +79,21 @@ bool shift_path_port_down(const struct shift_qp *sqp, u8 path)
 	return pair && READ_ONCE(pair->backup->port_down);
 }
 
+/* Can a QP that is connected to itself use a path, whatever its ports say?  Any context. */
+static bool works_to_itself(const struct shift_qp *sqp, u8 path)
+{
+	const struct shift_pair *pair = shift_qp_pair(sqp);
+
+	return path != SHIFT_PATH_BACKUP || (pair && !READ_ONCE(pair->dying));
+}
+
 /* Is the link of a path up, or is none needed?  Locks: as shift_path_link(). */
 bool shift_path_link_up(const struct shift_qp *sqp, u8 path)
 {
 	struct shift_link *link;
 
 	if (shift_qp_is_loop(sqp))
-		return shift_loop_works(sqp, path);
+		return works_to_itself(sqp, path);
 	link = shift_path_link(sqp, path);
 	return link && shift_link_state(link) == SHIFT_LINK_UP;
 }
@@ -205,55 +226,4 @@ void shift_path_drop_link(struct shift_qp *sqp, int i)
 		return;
 	shift_link_unuse(link, &sqp->peer.use[i]);
 	shift_link_put(link);
-}
-
-/**
- * shift_path_prepare - make a QP for the target of a failover, if there is none
- * @sqp: the QP, locked.
- * @to: a path, or SHIFT_PATH_OWN: the application's own QP.
- *
- * Context: process context; may sleep on the device.
- * Return: 0, also if there was one; -ENODEV, -ENOMEM; -EAGAIN: the QP cannot be handed back now.
- */
-int shift_path_prepare(struct shift_qp *sqp, u8 to)
-{
-	lockdep_assert_held(&sqp->lock);
-	if (to == SHIFT_PATH_OWN)
-		return shift_handback_able(sqp) ? 0 : -EAGAIN;
-	return shift_proxy_prepare(sqp, to);
-}
-
-/* The number of the QP to which the peer is to connect its one; 0: there is none.  sqp->lock. */
-u32 shift_path_qpn(const struct shift_qp *sqp, u8 to)
-{
-	lockdep_assert_held(&sqp->lock);
-	if (to == SHIFT_PATH_OWN)
-		return sqp->qp ? sqp->qp->qp_num : 0;
-	return shift_proxy_qpn(sqp, to);
-}
-
-/**
- * shift_path_arm - connect the QP of a target to the peer's
- * @sqp: the QP, locked; what was active is stopped.
- * @to: the target.
- * @epoch: of the failover that was agreed on.
- * @qpn: the number of the peer's QP there.
- *
- * Context: process context; may sleep on the device.
- * Return: 0 or a negative errno; then nothing is active.
- */
-int shift_path_arm(struct shift_qp *sqp, u8 to, u32 epoch, u32 qpn)
-{
-	lockdep_assert_held(&sqp->lock);
-	if (to != SHIFT_PATH_OWN)
-		return shift_proxy_arm(sqp, to, epoch, qpn);
-	shift_proxy_retire(sqp);
-	return shift_handback_arm(sqp, epoch, qpn);
-}
-
-/* May the peer send to the QP of sqp->fo.to?  sqp->lock */
-bool shift_path_ready(struct shift_qp *sqp)
-{
-	lockdep_assert_held(&sqp->lock);
-	return sqp->fo.to == SHIFT_PATH_OWN ? shift_handback_ready(sqp) : shift_proxy_ready(sqp);
 }

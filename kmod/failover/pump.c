@@ -4,7 +4,6 @@
 #include "core/kick.h"
 #include "core/node.h"
 #include "core/qp.h"
-#include "failover/failover.h"
 #include "failover/internal.h"
 #include "mw/mw.h"
 #include "proxy/proxy.h"
@@ -41,16 +40,17 @@ static bool key_overdue(struct shift_qp *sqp, u32 rkey)
  * shift_replay_pump - move work from the ring over the ledger to the proxy QP
  * @sqp: the QP, locked, on a proxy QP that is not fenced.
  *
- * Context: process context; sleeps as a fence does, if the work cannot be posted.
+ * Context: process context.
+ * Return: true: the QP has to fail with fo.stop_status, because work cannot be posted that is next.
  */
-void shift_replay_pump(struct shift_qp *sqp)
+bool shift_replay_pump(struct shift_qp *sqp)
 {
 	u32 rkey;
 	int err;
 
 	lockdep_assert_held(&sqp->lock);
 	if (!sqp->rings.registered)
-		return;
+		return false;
 	shift_replay_deliver(sqp);
 	shift_region_reap(sqp);
 	do {
@@ -66,13 +66,13 @@ void shift_replay_pump(struct shift_qp *sqp)
 	case 0:
 		break;
 	case -EAGAIN:		/* send queue full or held; KICK is set when that changes */
-		return;
+		return false;
 	case -EINPROGRESS:
 		if (!key_overdue(sqp, rkey)) {
 			if (sqp->peer.ok)
 				shift_rkey_ask(sqp, rkey);
 			shift_qp_arm(sqp, SHIFT_PUMP_RETRY_MS);
-			return;
+			return false;
 		}
 		/* the peer has gone, or does not answer */
 		sqp->fo.stop_status = IB_WC_RETRY_EXC_ERR;
@@ -80,7 +80,7 @@ void shift_replay_pump(struct shift_qp *sqp)
 	case -ENOMEM:
 	case -ESTALE:
 		shift_qp_arm(sqp, SHIFT_PUMP_RETRY_MS);
-		return;
+		return false;
 	case -EACCES:
 		sqp->fo.stop_status = IB_WC_LOC_PROT_ERR;
 		break;
@@ -90,7 +90,7 @@ void shift_replay_pump(struct shift_qp *sqp)
 	case -EPERM:
 		if (shift_move_atomic(sqp)) {
 			shift_qp_arm(sqp, SHIFT_PUMP_RETRY_MS);
-			return;
+			return false;
 		}
 		sqp->fo.stop_status = IB_WC_RETRY_EXC_ERR;
 		break;
@@ -100,6 +100,5 @@ void shift_replay_pump(struct shift_qp *sqp)
 	default:
 		sqp->fo.stop_status = IB_WC_LOC_QP_OP_ERR;
 	}
-	if (sqp->fo.stop_status && !shift_proxy_busy(sqp))
-		shift_failover_fail(sqp, sqp->fo.stop_status);
+	return sqp->fo.stop_status && !shift_proxy_busy(sqp);
 }

@@ -17,6 +17,19 @@
 #include "pure/fsm.h"
 #include "pure/msg.h"
 
+/* Send the peer a message about keys.  Who is its own peer handles it at once.  sqp->lock */
+static void tell(struct shift_qp *sqp, u8 path, struct shift_msg *m)
+{
+	if (!shift_qp_is_loop(sqp)) {
+		shift_path_send(sqp, path, m);
+		return;
+	}
+	m->src_cookie = sqp->cookie;
+	m->dst_cookie = sqp->cookie;
+	trace_shift_msg_tx(sqp->sdev->name, sqp->qpn, m->type, m->epoch);
+	shift_rkey_message(sqp, NULL, m);
+}
+
 /* Ask the peer for a key, and again after a while, as the answer may be lost; sqp->lock. */
 void shift_rkey_ask(struct shift_qp *sqp, u32 rkey)
 {
@@ -38,7 +51,7 @@ void shift_rkey_ask(struct shift_qp *sqp, u32 rkey)
 	}
 	m.key.ask = (u32)xa_to_value(entry);
 	sqp->peer.rkey_asked = jiffies;
-	shift_path_send(sqp, sqp->fo.to, &m);
+	tell(sqp, sqp->fo.to, &m);
 }
 
 /* To whom a message about keys came from; @link: the link that it came in on, or NULL: itself. */
@@ -48,7 +61,7 @@ static void reply(struct shift_qp *sqp, struct shift_link *link, const struct sh
 	if (link)
 		shift_session_send(link, r);
 	else
-		shift_loop_send(sqp, r);
+		shift_rkey_message(sqp, NULL, r);
 }
 
 /* Before a key is looked up to be told: who takes the memory away tells the peer from now on. */
@@ -131,7 +144,7 @@ void shift_rkey_resolve(struct shift_qp *sqp, const struct shift_msg *m)
 	if (err && err != -ENOENT)
 		return;
 	r.key.status = -err;
-	shift_path_send(sqp, path, &r);
+	tell(sqp, path, &r);
 }
 
 /* Tell the peer that one of our windows was invalidated; sqp->lock. */
@@ -140,7 +153,7 @@ void shift_rkey_gone(struct shift_qp *sqp, u32 rkey)
 	struct shift_msg m = { .type = SHIFT_MSG_RKEY_GONE, .key.rkey = rkey };
 
 	lockdep_assert_held(&sqp->lock);
-	shift_path_send(sqp, sqp->fo.path, &m);
+	tell(sqp, sqp->fo.path, &m);
 }
 
 /* The peer's memory or window has gone: forget its key, and say so if the peer waits for that. */
@@ -153,13 +166,9 @@ static void forget_key(struct shift_qp *sqp, struct shift_link *link, const stru
 		.key = { .rkey = m->key.rkey, .new_rkey = SHIFT_RKEY_FORGOTTEN },
 	};
 
-	shift_rkey_forget(sqp, m->key.rkey);
-	if (m->key.new_rkey != SHIFT_RKEY_TELL)
-		return;
-	/* who has looked the key up has posted with it by then */
-	spin_lock_bh(&sqp->ledger_lock);
-	spin_unlock_bh(&sqp->ledger_lock);
-	reply(sqp, link, &r);
+	shift_rkey_disuse(sqp, m->key.rkey);
+	if (m->key.new_rkey == SHIFT_RKEY_TELL)
+		reply(sqp, link, &r);
 }
 
 /**

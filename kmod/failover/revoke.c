@@ -58,6 +58,11 @@ static int revoke_one(struct shift_qp *sqp, void *arg)
 		WRITE_ONCE(sqp->peer.mute, true);
 		return 0;
 	}
+	if (shift_qp_is_loop(sqp)) {
+		shift_rkey_disuse(sqp, r->rkey);
+		xa_erase(&r->holders, id);
+		return 0;
+	}
 	m.key.rkey = r->rkey;
 	m.key.new_rkey = SHIFT_RKEY_TELL;
 	err = shift_path_send(sqp, SHIFT_PATH_BACKUP, &m);
@@ -125,4 +130,19 @@ void shift_rkey_revoked(struct shift_qp *sqp, u32 rkey)
 			xa_erase(&r->holders, (u32)READ_ONCE(sqp->cookie));
 	spin_unlock(&revocations_lock);
 	wake_up_all(&revoked);
+}
+
+/**
+ * shift_rkey_disuse - do not post with a key of the peer's any more
+ * @sqp: the QP.
+ * @rkey: the key, which is forgotten.
+ *
+ * Context: process context; takes no mutex.
+ */
+void shift_rkey_disuse(struct shift_qp *sqp, u32 rkey)
+{
+	shift_rkey_forget(sqp, rkey);
+	/* who has looked it up before posts with it under this lock */
+	spin_lock_bh(&sqp->ledger_lock);
+	spin_unlock_bh(&sqp->ledger_lock);
 }

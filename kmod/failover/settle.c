@@ -98,40 +98,6 @@ static void show_waits(struct shift_qp *sqp, enum shift_qp_state waits)
 	shift_notify_qp(sqp, SHIFT_QP_EV_STATE, ktime_get_real_ns());
 }
 
-/**
- * shift_move_settle - post nothing new, and let operations that are under way finish
- * @sqp: the QP, locked, on a path that works.
- * @to: the path that the QP is to go to.
- *
- * Atomics get their answers, and no READ is sent twice.  Also, rxe does not survive a RESET in the
- * middle of a packet, because it processes packets beside its tasks; so both ends settle before
- * either is fenced.  Operations that do not finish in time are left to the fence; not so atomics,
- * because a move is not worth an error.  A QP that has settled can go on: see
- * shift_failover_abort().
- *
- * Context: process context; sleeps.
- * Return: false if an atomic, or work that cannot be moved at all, is under way.
- */
-bool shift_move_settle(struct shift_qp *sqp, u8 to)
-{
-	bool over;
-
-	lockdep_assert_held(&sqp->lock);
-	if (to == SHIFT_PATH_OWN)
-		return shift_handback_settle(sqp, shift_from_now(SETTLE_US / USEC_PER_MSEC));
-
-	if (!sqp->fo.path &&
-	    (!sqp->rings.registered || test_bit(SHIFT_QPB_FENCED, &sqp->pend.flags)))
-		return true;
-	show_waits(sqp, SHIFT_QP_WAIT_SIGNALED);
-	over = qp_settle(sqp);
-	if (over && sqp->fo.state == SHIFT_ST_ASKED)
-		show_waits(sqp, SHIFT_QP_WAIT_SINKED);
-	else
-		sqp->move.waits = 0;
-	return over;
-}
-
 static bool nothing_is_left(struct shift_qp *sqp)
 {
 	bool empty;
@@ -147,32 +113,62 @@ static bool handback_settled(struct shift_qp *sqp)
 	return nothing_is_left(sqp) && shift_handback_awake(sqp);
 }
 
-/**
- * shift_handback_settle - before a handback: take in nothing new, and let all work finish
- * @sqp: the QP, locked, on a proxy QP.
- * @end: ktime; until then the work has to finish, and the application has to poll or to post.
- *
- * Context: process context; sleeps.
- * Return: true: nothing is outstanding but receives, or the QP has failed; false: the handback is
- * to be called off.
+/*
+ * Before a handback: take in nothing new, and let all work finish.  Until @end (ktime) the work has
+ * to finish, and the application has to poll or to post.
  */
-bool shift_handback_settle(struct shift_qp *sqp, u64 end)
+static int handback_settle(struct shift_qp *sqp, u64 end)
 {
-	lockdep_assert_held(&sqp->lock);
 	if (!shift_handback_take(sqp))
-		return false;
+		return -EBUSY;
 	shift_handback_hold(sqp);
 	if (!shift_handback_awake(sqp))
 		shift_handback_tell(sqp);
 	while (!handback_settled(sqp) && ktime_get_ns() < end && !READ_ONCE(sqp->handback.tired) &&
 	       !shift_proxy_error(sqp)) {
-		shift_replay_pump(sqp);
+		if (shift_replay_pump(sqp)) {
+			sqp->fo.fail_status = sqp->fo.stop_status;
+			return -EIO;
+		}
 		shift_recv_deliver(sqp);
-		if (sqp->fo.state == SHIFT_ST_FAIL)
-			return true;
 		usleep_range(100, 200);
 	}
-	return handback_settled(sqp);
+	return handback_settled(sqp) ? 0 : -EBUSY;
+}
+
+/**
+ * shift_move_settle - post nothing new, and let operations that are under way finish
+ * @sqp: the QP, locked, on a path that works.
+ * @to: the path that the QP is to go to.
+ *
+ * Atomics get their answers, and no READ is sent twice.  Also, rxe does not survive a RESET in the
+ * middle of a packet, because it processes packets beside its tasks; so both ends settle before
+ * either is fenced.  Operations that do not finish in time are left to the fence; not so atomics,
+ * because a move is not worth an error.  A QP that has settled can go on: see
+ * shift_failover_abort().
+ *
+ * Context: process context; sleeps.
+ * Return: 0; -EBUSY: the move is to be called off, as an atomic, or work that cannot be moved at
+ * all, is under way, or work is left before a handback; -EIO: the QP has to fail with
+ * fo.fail_status.
+ */
+int shift_move_settle(struct shift_qp *sqp, u8 to)
+{
+	bool over;
+
+	lockdep_assert_held(&sqp->lock);
+	if (to == SHIFT_PATH_OWN)
+		return handback_settle(sqp, shift_from_now(SETTLE_US / USEC_PER_MSEC));
+	if (!sqp->fo.path &&
+	    (!sqp->rings.registered || test_bit(SHIFT_QPB_FENCED, &sqp->pend.flags)))
+		return 0;
+	show_waits(sqp, SHIFT_QP_WAIT_SIGNALED);
+	over = qp_settle(sqp);
+	if (over && sqp->fo.state == SHIFT_ST_ASKED)
+		show_waits(sqp, SHIFT_QP_WAIT_SINKED);
+	else
+		sqp->move.waits = 0;
+	return over ? 0 : -EBUSY;
 }
 
 /**

@@ -21,8 +21,6 @@
 #include "pure/msg.h"
 #include "srq/srq.h"
 
-#define SHIFT_OWN_MS	300	/* for the provider to rebase its rings in a handback */
-
 /* A link sends heartbeats while a QP that uses it is protected, and only then. */
 static void set_state(struct shift_qp *sqp, enum shift_state state)
 {
@@ -51,24 +49,6 @@ static bool qp_is_idle(struct shift_qp *sqp)
 	idle = !shift_replay_doubtful(sqp, &once);
 	spin_unlock_bh(&sqp->ledger_lock);
 	return idle;
-}
-
-/* The epoch of messages that are about the current state. */
-static u32 qp_current_epoch(const struct shift_qp *sqp)
-{
-	return sqp->fo.state == SHIFT_ST_ASKED ? sqp->fo.highest : sqp->fo.epoch;
-}
-
-u8 shift_msg_target(const struct shift_msg *m)
-{
-	switch (m->type) {
-	case SHIFT_MSG_REQ:
-		return m->req.to;
-	case SHIFT_MSG_ACK:
-		return m->ack.to;
-	default:
-		return m->progress.to;
-	}
 }
 
 /* If the QP is on an SRQ: can the SRQ's other QPs go to that path, too? */
@@ -145,7 +125,7 @@ static bool guard_holds(void *arg, u32 guard)
 	case SHIFT_G_JOINS:
 		return m && shift_failover_joins(sqp, m);
 	case SHIFT_G_CURRENT:
-		return m && m->epoch == qp_current_epoch(sqp) && !ack_awaits_srq(sqp, m);
+		return m && m->epoch == shift_epoch_current(sqp) && !ack_awaits_srq(sqp, m);
 	case SHIFT_G_AT_LEAST_ONCE:
 		return m && both_accept_twice(sqp, m);
 	case SHIFT_G_NACK_GONE:
@@ -153,66 +133,6 @@ static bool guard_holds(void *arg, u32 guard)
 	default:
 		return false;
 	}
-}
-
-/**
- * shift_failover_start_deadline - start the deadline of a state
- * @sqp: the QP, locked.
- * @state: the state; nothing happens if it has no deadline.
- *
- * Context: process context.
- */
-void shift_failover_start_deadline(struct shift_qp *sqp, enum shift_state state)
-{
-	unsigned int ms = shift_fsm_deadline_ms(state);
-
-	lockdep_assert_held(&sqp->lock);
-	if (!ms)
-		return;
-	/* posts of the application wait for a handback, so it may not take long */
-	if (state == SHIFT_ST_SYNC && sqp->fo.to == SHIFT_PATH_OWN)
-		ms = SHIFT_OWN_MS;
-	sqp->fo.deadline_ns = shift_from_now(ms);
-	sqp->fo.resends = 0;
-	shift_qp_arm(sqp, min_t(unsigned int, ms, SHIFT_RESEND_MS));
-}
-
-/**
- * shift_failover_is_patient - may a deadline wait for who is late?
- * @sqp: the QP, locked.
- *
- * While an end settles, or a handback is under way, posts are held: such a failover is called off,
- * or gone back on, in time.
- *
- * Context: process context.
- */
-bool shift_failover_is_patient(struct shift_qp *sqp)
-{
-	lockdep_assert_held(&sqp->lock);
-	return !shift_handback_is_under_way(sqp) &&
-	       !(shift_move_settles(sqp->fo.cause) && shift_path_healthy(sqp));
-}
-
-/**
- * shift_failover_peer_is_slow - has the peer what was sent, and not come to look at it?
- * @sqp: the QP, locked, whose deadline is over.
- *
- * A deadline is for a peer that is mute.  This one has said since the deadline began that its QP
- * waits for its turn.
- *
- * Context: process context.
- * Return: true: the deadline is to begin again.
- */
-bool shift_failover_peer_is_slow(struct shift_qp *sqp)
-{
-	unsigned int ms = shift_fsm_deadline_ms(sqp->fo.state);
-	u64 at = shift_qp_queued_at(sqp, qp_current_epoch(sqp));
-
-	lockdep_assert_held(&sqp->lock);
-	if (!at || !ms || !shift_failover_is_patient(sqp))
-		return false;
-	return at + shift_scaled_ns(ms) >= sqp->fo.deadline_ns &&
-	       ktime_get_ns() < sqp->fo.began_ns + shift_scaled_ns(SHIFT_QUEUED_MS);
 }
 
 /**
@@ -249,7 +169,7 @@ void shift_failover_event(struct shift_qp *sqp, enum shift_event event,
 			set_state(sqp, rule->next);
 		/* a new REQ has a new deadline, also if it is sent in ASKED */
 		if (rule->next != from || rule->action == SHIFT_ACT_ASK)
-			shift_failover_start_deadline(sqp, rule->next);
+			shift_deadline_start(sqp, rule->next);
 		event = shift_failover_act(sqp, rule, m);
 	}
 }

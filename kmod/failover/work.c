@@ -58,13 +58,19 @@ static bool qp_is_immovable(struct shift_qp *sqp)
  */
 static bool req_is_refused(struct shift_qp *sqp, const struct shift_msg *m)
 {
+	int err;
+
 	if (!shift_move_settles(m->req.cause))
 		return !sqp->fo.path && qp_is_immovable(sqp);
 	if (shift_move_stays(sqp))
 		return true;
 	if (m->req.cause != SHIFT_CAUSE_OPERATOR || !shift_path_healthy(sqp) ||
-	    !shift_failover_joins(sqp, m) || shift_path_prepare(sqp, m->req.to) ||
-	    shift_move_settle(sqp, m->req.to))
+	    !shift_failover_joins(sqp, m) || shift_target_prepare(sqp, m->req.to))
+		return false;
+	err = shift_move_settle(sqp, m->req.to);
+	if (err == -EIO)
+		shift_failover_fail(sqp, sqp->fo.fail_status);
+	if (err != -EBUSY)
 		return false;
 	if (m->req.to == SHIFT_PATH_OWN)
 		shift_handback_release(sqp);		/* no event was sent for it */
@@ -193,7 +199,8 @@ static void handle_kick(struct shift_qp *sqp)
 {
 	if (sqp->fo.path && (sqp->fo.state == SHIFT_ST_RUN || sqp->fo.state == SHIFT_ST_ASKED)) {
 		shift_recv_pump(sqp);
-		shift_replay_pump(sqp);
+		if (shift_replay_pump(sqp))
+			shift_failover_fail(sqp, sqp->fo.stop_status);
 	} else if (sqp->fo.state == SHIFT_ST_FAIL || sqp->fo.state == SHIFT_ST_APP) {
 		shift_replay_flush(sqp);
 	} else if (!test_bit(SHIFT_QPB_GATED, &sqp->pend.flags) &&
@@ -245,7 +252,7 @@ static void handle_deadline(struct shift_qp *sqp)
 	/* who is late itself does not call the peer mute before that could answer to copies */
 	if (shift_fsm_deadline_ms(sqp->fo.state) &&
 	    (ktime_get_ns() < sqp->fo.deadline_ns ||
-	     (sqp->fo.resends < SHIFT_RESENDS_MIN && shift_failover_is_patient(sqp)))) {
+	     (sqp->fo.resends < SHIFT_RESENDS_MIN && shift_deadline_is_patient(sqp)))) {
 		sqp->fo.resends++;
 		shift_failover_resend(sqp);
 		shift_qp_arm(sqp, resend_pause(sqp));
@@ -257,11 +264,11 @@ static void handle_deadline(struct shift_qp *sqp)
 		/* what was asked in the dark, nobody has heard */
 		sqp->fo.asks = min_t(u8, sqp->fo.asks, 1);
 		shift_stat_inc(SHIFT_STAT_OUTAGES);
-		shift_failover_start_deadline(sqp, sqp->fo.state);
+		shift_deadline_start(sqp, sqp->fo.state);
 		return;
 	}
-	if (shift_failover_peer_is_slow(sqp)) {
-		shift_failover_start_deadline(sqp, sqp->fo.state);
+	if (shift_deadline_peer_is_slow(sqp)) {
+		shift_deadline_start(sqp, sqp->fo.state);
 		return;
 	}
 	switch (sqp->fo.state) {

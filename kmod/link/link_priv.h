@@ -177,6 +177,7 @@ extern unsigned short shift_link_port;
 extern const struct shift_link_ops *shift_link_ops;
 struct shift_link *shift_link_find(struct ib_device *dev, const union ib_gid *local,
 				   const union ib_gid *remote);
+void shift_links_allow(bool allowed);
 void shift_link_unref(struct shift_link *link);
 void shift_link_let_go(struct shift_link *link);
 void shift_link_init_work(struct shift_link *link);

@@ -27,7 +27,8 @@ MODULE_PARM_DESC(windows, "protect queue pairs with memory windows (rxe, type 2)
 /* Are windows of this device supported? */
 bool shift_mw_enabled(const struct shift_dev *sdev)
 {
-	return READ_ONCE(windows) && sdev->provider && sdev->provider->windows;
+	return READ_ONCE(windows) && sdev->provider &&
+	       sdev->provider->flags & SHIFT_PROVIDES_WINDOWS;
 }
 
 void shift_mw_init(struct shift_dev *sdev)

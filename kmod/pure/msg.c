@@ -444,3 +444,22 @@ int shift_msg_decode(const void *buf, size_t size, struct shift_msg *m)
 	put_wire(m, &again);
 	return memcmp(&w, &again, sizeof(w)) ? -EINVAL : 0;
 }
+
+/**
+ * shift_msg_target - the path that a message of a failover is about
+ * @m: REQ, ACK or PROGRESS.
+ *
+ * Context: any.
+ * Return: a path, or SHIFT_PATH_OWN.
+ */
+u8 shift_msg_target(const struct shift_msg *m)
+{
+	switch (m->type) {
+	case SHIFT_MSG_REQ:
+		return m->req.to;
+	case SHIFT_MSG_ACK:
+		return m->ack.to;
+	default:
+		return m->progress.to;
+	}
+}

@@ -121,5 +121,6 @@ int shift_msg_length(const void *buf, size_t size);
 /* 0, -EINVAL (malformed), -EPROTONOSUPPORT (version) */
 int shift_msg_decode(const void *buf, size_t size, struct shift_msg *m);
 const char *shift_msg_name(u8 type);
+u8 shift_msg_target(const struct shift_msg *m);
 
 #endif /* SHIFT_PURE_MSG_H */

@@ -88,12 +88,11 @@ const struct shift_provider *sim_direct_provider(const struct shift_provider *ba
 	direct = *base;
 	direct.id = 2;
 	direct.driver = RDMA_DRIVER_SIM + 1;
-	direct.tells_in_reset = false;
 	direct.hold = direct_hold;
 	direct.doorbell = direct_doorbell;
 	direct.sleeps = direct_sleeps;
 	direct.fence = direct_fence;
-	direct.kick_sends = true;
+	direct.flags = SHIFT_PROVIDES_SEND_KICKS;
 	direct.rebase = direct_rebase;
 	direct.rebased = direct_rebased;
 	return &direct;
