@@ -67,7 +67,11 @@ typedef void shift_cqe_fn(void *arg, u64 wr_id, u32 status, u32 qpn);
  * An SRQ none of whose QPs can execute another packet; ssrq->lock:
  * @cq_unpolled: call @fn for each completion in a CQ that was not polled yet.  ring_sem is held
  *	for reading, so that the ring stays.
- * @srq_empty: empty the SRQ's ring, for QPs that draw from it later.
+ * @srq_empty: empty the SRQ's ring.
+ *
+ * An SRQ whose ring was emptied, so that nobody else posts there; post_lock:
+ * @srq_post: post a receive in the ring, with the application's keys.  -ENOSPC: it is full.
+ * @srq_posted: how many are posted there.
  *
  * A CQ; scq->lock:
  * @armed: does the application wait for an event?  True once for each time that it asks for one.
@@ -131,6 +135,9 @@ struct shift_provider {
 
 	void (*cq_unpolled)(const struct shift_cq *scq, shift_cqe_fn *fn, void *arg);
 	void (*srq_empty)(struct shift_srq *ssrq);
+	int (*srq_post)(struct shift_srq *ssrq, u64 wr_id, const struct shift_sge *sge,
+			u32 num_sge);
+	u32 (*srq_posted)(const struct shift_srq *ssrq);
 
 	bool (*armed)(struct shift_cq *scq, bool solicited);
 	bool (*sleeps)(const struct shift_cq *scq);

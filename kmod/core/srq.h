@@ -24,7 +24,7 @@ struct shift_srq_pool {
 };
 
 enum shift_srq_recv_state {
-	SHIFT_SRQ_RECV_FREE,		/* not taken over by the kernel */
+	SHIFT_SRQ_RECV_FREE,		/* not taken over by the kernel, or lent to the ring */
 	SHIFT_SRQ_RECV_PENDING,		/* in @pending */
 	SHIFT_SRQ_RECV_POSTED,		/* in @posted */
 	SHIFT_SRQ_RECV_DONE,		/* in srqm.done of a QP */
@@ -69,7 +69,8 @@ struct shift_srq_rings {
 
 /**
  * struct shift_srq_record - receives that the kernel has taken over
- * @known: receive id of each entry that was seen complete, or was taken over.
+ * @known: receive id of each entry that was seen complete, or was taken over; not of one that is
+ *	lent to the ring.
  * @scratch: for one walk through the table; ssrq->lock.
  * @recv: by index of the receive id.
  * @sge: max_sge of each @recv.
@@ -77,8 +78,10 @@ struct shift_srq_rings {
  * @posted: receives that are posted.
  * @post_to: the SRQ that they are posted to, on @post_path.
  * @depth: receives that may be posted there.
+ * @away: the ring was emptied for good: the provider posts there no more, and the kernel may.
+ * @lends: QPs draw from the ring, so that it gets a share of the receives.
  * @seen: number of the provider's posts that were looked at.
- * @limit: as in struct ib_srq_attr, while its receives are in a pool.
+ * @limit: as in struct ib_srq_attr, while it is @away; before, what was set last.
  * @done: handler of the completions of its receives.
  * @wr_sge: of the receive that is being posted.
  *
@@ -93,6 +96,7 @@ struct shift_srq_record {
 	struct ib_srq *post_to;
 	u8 post_path;
 	u32 depth, npending, nposted;
+	bool away, lends;
 	u64 seen;
 	u32 limit;
 	void (*done)(struct ib_cq *cq, struct ib_wc *wc);

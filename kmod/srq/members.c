@@ -34,7 +34,7 @@ static bool member_stays(const struct shift_qp *sqp)
 /* Is it on its own QP, though its SRQ is away?  The application has connected it since then. */
 static bool member_is_late(const struct shift_qp *sqp)
 {
-	return sqp->srqm.live && !sqp->srqm.pool && sqp->srqm.ssrq->pool;
+	return sqp->srqm.live && !sqp->srqm.pool && sqp->srqm.ssrq->rec.away;
 }
 
 /* Can it never leave its default NIC? */
@@ -52,8 +52,16 @@ static void srq_arm(struct shift_srq *ssrq)
 /* Is it late, and can it follow, now or after what it is doing? */
 static bool member_can_follow(const struct shift_qp *sqp)
 {
-	return member_is_late(sqp) && !member_is_stuck(sqp) &&
+	return member_is_late(sqp) && sqp->srqm.ssrq->pool && !member_is_stuck(sqp) &&
 	       shift_state_is_protected(READ_ONCE(sqp->fo.state));
+}
+
+/* A limit was set, or members are late: while both is so the ring is to be looked at. */
+void shift_srq_limit_set(struct shift_srq *ssrq)
+{
+	lockdep_assert_held(&ssrq->lock);
+	if (shift_srq_watch_limit(ssrq))
+		srq_arm(ssrq);
 }
 
 static void srq_kick_members(struct shift_srq *ssrq)
@@ -61,7 +69,8 @@ static void srq_kick_members(struct shift_srq *ssrq)
 	struct shift_qp *sqp;
 
 	list_for_each_entry(sqp, &ssrq->members, srqm.node)
-		if (ssrq->broken || (ssrq->target && member_stays(sqp)) || member_can_follow(sqp))
+		if ((ssrq->broken && shift_state_is_protected(READ_ONCE(sqp->fo.state))) ||
+		    (ssrq->target && member_stays(sqp)) || member_can_follow(sqp))
 			shift_qp_kick(sqp, SHIFT_QPB_FOLLOW);
 }
 
@@ -120,6 +129,19 @@ static void srq_check(struct shift_srq *ssrq)
 	srq_kick_members(ssrq);
 }
 
+/* Members that are late draw from the application's ring: it is to have receives as long. */
+static void srq_share(struct shift_srq *ssrq)
+{
+	struct shift_qp *sqp;
+	bool late = false;
+
+	lockdep_assert_held(&ssrq->lock);
+	list_for_each_entry(sqp, &ssrq->members, srqm.node)
+		late |= member_is_late(sqp);
+	shift_srq_lends(ssrq, late);
+	shift_srq_limit_set(ssrq);
+}
+
 /* The QP draws from no pool any more.  It may be the last one that the others waited for. */
 static void member_stops(struct shift_qp *sqp)
 {
@@ -129,6 +151,7 @@ static void member_stops(struct shift_qp *sqp)
 	sqp->srqm.waits = false;
 	sqp->srqm.overdue = false;
 	srq_check(sqp->srqm.ssrq);
+	srq_share(sqp->srqm.ssrq);
 }
 
 /* The application destroys the QP: it is no member any more; sqp->lock. */
@@ -160,6 +183,7 @@ void shift_srq_connected(struct shift_qp *sqp)
 	mutex_lock(&ssrq->lock);
 	sqp->srqm.pool = NULL;
 	sqp->srqm.live = true;
+	srq_share(ssrq);
 	mutex_unlock(&ssrq->lock);
 }
 
@@ -413,7 +437,7 @@ void shift_srq_timer(struct work_struct *work)
 		ssrq->deadline_ns += now - ssrq->told_ns;
 	ssrq->told_ns = now;
 	over = ssrq->target && now > min(ssrq->deadline_ns, ssrq->latest_ns);
-	again = ssrq->target;
+	again = shift_srq_watch_limit(ssrq) || ssrq->target;
 	list_for_each_entry(sqp, &ssrq->members, srqm.node)
 		again |= member_can_follow(sqp);
 	srq_kick_members(ssrq);

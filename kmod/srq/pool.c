@@ -129,11 +129,9 @@ void shift_srq_drop_pools(struct shift_srq *ssrq, u8 path)
 		if (!pool || (path && pool->path != path))
 			continue;
 		if (all[i] == &ssrq->pool) {
-			/* its receives are lost */
+			/* those that have drawn from it have failed, or do now */
 			ssrq->broken = true;
-			spin_lock_bh(&ssrq->post_lock);
-			ssrq->rec.post_to = NULL;
-			spin_unlock_bh(&ssrq->post_lock);
+			shift_srq_pool_lost(ssrq);
 		}
 		spin_lock_bh(&ssrq->look);
 		*all[i] = NULL;

@@ -43,8 +43,8 @@ static void srq_take(struct shift_srq *ssrq, u32 tag)
 	struct shift_sge *sge = &rec->sge[(size_t)index * max(ssrq->max_sge, 1u)];
 
 	lockdep_assert_held(&ssrq->post_lock);
-	/* the provider has used the entry again before its completion was shown */
-	if (recv->state != SHIFT_SRQ_RECV_FREE)
+	/* taken over meanwhile; or the entry is used again before its completion was shown */
+	if (rec->known[index] == tag || recv->state != SHIFT_SRQ_RECV_FREE)
 		return;
 	rec->known[index] = tag;
 	recv->tag = tag;
@@ -81,27 +81,86 @@ static u32 srq_translate(struct shift_srq *ssrq, const struct shift_srq_recv *re
 	return to - ssrq->rec.wr_sge;
 }
 
-/* Post what can be posted; post_lock. */
+/* How many receives the application's ring has; post_lock. */
+static u32 srq_lent(const struct shift_srq *ssrq)
+{
+	return ssrq->rec.lends && ssrq->rings.registered ?
+	       ssrq->sdev->provider->srq_posted(ssrq) : 0;
+}
+
+/*
+ * Lend a receive to the application's ring, as if the application had posted it there: the kernel
+ * forgets it, and finds it again as it has found it first, in srq_take_outstanding(); post_lock.
+ */
+static int srq_lend(struct shift_srq *ssrq, struct shift_srq_recv *recv)
+{
+	struct shift_srq_record *rec = &ssrq->rec;
+	u32 index = recv->tag & SHIFT_TAG_INDEX;
+	int err;
+
+	/* before it can be completed */
+	rec->known[index] = SHIFT_TAG_NONE;
+	err = ssrq->sdev->provider->srq_post(ssrq, (u64)ssrq->rings.key << 32 | recv->tag,
+					     &rec->sge[(size_t)index * max(ssrq->max_sge, 1u)],
+					     recv->num_sge);
+	if (err) {
+		rec->known[index] = recv->tag;
+		return err;
+	}
+	list_del_init(&recv->node);
+	recv->state = SHIFT_SRQ_RECV_FREE;
+	rec->npending--;
+	return 0;
+}
+
+static int srq_post_one(struct shift_srq *ssrq, struct shift_srq_recv *recv)
+{
+	struct shift_srq_record *rec = &ssrq->rec;
+	struct ib_recv_wr wr = { .sg_list = rec->wr_sge, .wr_cqe = &recv->cqe };
+	const struct ib_recv_wr *bad;
+	int err;
+
+	wr.num_sge = srq_translate(ssrq, recv, rec->post_path);
+	/* full: the next completion makes room */
+	err = ib_post_srq_recv(rec->post_to, &wr, &bad);
+	if (err)
+		return err;
+	list_move_tail(&recv->node, &rec->posted);
+	recv->state = SHIFT_SRQ_RECV_POSTED;
+	rec->npending--;
+	rec->nposted++;
+	return 0;
+}
+
+/*
+ * What was posted to a pool cannot be taken back.  So a part is kept, for a QP that is connected
+ * later and draws from the ring: a quarter, rounded up, but the pool is not left without any.
+ */
+static bool srq_keeps(const struct shift_srq_record *rec)
+{
+	return !rec->lends && rec->nposted &&
+	       rec->npending <= DIV_ROUND_UP(rec->npending + rec->nposted, 4);
+}
+
+/*
+ * Post what can be posted; post_lock.  If QPs draw from the ring as well as from the pool, each of
+ * both gets what is next when it has fewer.
+ */
 static void srq_post_all(struct shift_srq *ssrq)
 {
 	struct shift_srq_record *rec = &ssrq->rec;
-	const struct ib_recv_wr *bad;
-	struct shift_srq_recv *recv;
 
 	lockdep_assert_held(&ssrq->post_lock);
-	while (rec->post_to && rec->nposted < rec->depth && !list_empty(&rec->pending)) {
-		struct ib_recv_wr wr = { .sg_list = rec->wr_sge };
+	while (!list_empty(&rec->pending)) {
+		struct shift_srq_recv *recv = list_first_entry(&rec->pending,
+							       struct shift_srq_recv, node);
+		bool room = rec->post_to && rec->nposted < rec->depth;
 
-		recv = list_first_entry(&rec->pending, struct shift_srq_recv, node);
-		wr.wr_cqe = &recv->cqe;
-		wr.num_sge = srq_translate(ssrq, recv, rec->post_path);
-		/* full: the next completion makes room */
-		if (ib_post_srq_recv(rec->post_to, &wr, &bad))
+		if (rec->lends && ssrq->rings.registered && !READ_ONCE(ssrq->spoiled) &&
+		    (!room || srq_lent(ssrq) < rec->nposted) && !srq_lend(ssrq, recv))
+			continue;
+		if (!room || srq_keeps(rec) || srq_post_one(ssrq, recv))
 			return;
-		list_move_tail(&recv->node, &rec->posted);
-		recv->state = SHIFT_SRQ_RECV_POSTED;
-		rec->npending--;
-		rec->nposted++;
 	}
 }
 
@@ -138,7 +197,7 @@ static void srq_ingest(struct shift_srq *ssrq)
 void shift_srq_doorbell(struct shift_srq *ssrq)
 {
 	spin_lock_bh(&ssrq->post_lock);
-	if (ssrq->rec.post_to) {
+	if (ssrq->rec.away) {
 		srq_ingest(ssrq);
 		srq_post_all(ssrq);
 	}
@@ -202,25 +261,19 @@ static int srq_scan_cqs(struct shift_srq *ssrq)
 }
 
 /*
- * Take over the outstanding receives of the application's ring.  No QP on the SRQ executes one
- * packet more.  The application may go on posting: what it posts is either in the table when that
- * is looked at, or is followed by a KICK.
+ * Take over what is outstanding in the table and is not known: what the application's ring has, or
+ * what a QP had begun to receive into.  No QP that draws from the ring executes one packet more.
  */
-static int srq_take_from_ring(struct shift_srq *ssrq)
+static int srq_take_outstanding(struct shift_srq *ssrq)
 {
 	struct shift_srq_record *rec = &ssrq->rec;
-	struct ib_srq_attr attr = {};
 	u32 i, n;
 	u64 posted;
 	int err;
 
-	shift_word_write(&ssrq->rings.flag, SHIFT_SRQ_FLAG_AWAY);
-	shift_fence_barrier();
 	err = srq_scan_cqs(ssrq);
 	if (err)
 		return err;
-	if (!ssrq->sdev->saved.query_srq(ssrq->srq, &attr))
-		WRITE_ONCE(rec->limit, attr.srq_limit);
 	ssrq->sdev->provider->srq_empty(ssrq);
 	/* the provider fills in an entry, then its tag, then counts it */
 	posted = smp_load_acquire(&srq_table(ssrq)->posted);
@@ -233,7 +286,40 @@ static int srq_take_from_ring(struct shift_srq *ssrq)
 	spin_lock_bh(&ssrq->post_lock);
 	for (i = 0; i < n; i++)
 		srq_take(ssrq, rec->scratch[i].tag);
-	rec->seen = posted;
+	/* a KICK may have looked further */
+	if ((s64)(posted - rec->seen) > 0)
+		rec->seen = posted;
+	spin_unlock_bh(&ssrq->post_lock);
+	return 0;
+}
+
+/*
+ * Take over the outstanding receives of the application's ring.  No QP on the SRQ executes one
+ * packet more.  The application may go on posting: what it posts is either in the table when that
+ * is looked at, or is followed by a KICK.
+ */
+static int srq_take_from_ring(struct shift_srq *ssrq)
+{
+	struct ib_srq_attr attr = {}, none = {};
+	int err;
+
+	shift_word_write(&ssrq->rings.flag, SHIFT_SRQ_FLAG_AWAY);
+	shift_fence_barrier();
+	/*
+	 * From now on the kernel watches the limit, and not the device.  If the device does not
+	 * tell whether its event is still to come, the application rather gets two.
+	 */
+	if (!ssrq->rec.away && !ssrq->sdev->saved.query_srq(ssrq->srq, &attr)) {
+		WRITE_ONCE(ssrq->rec.limit, attr.srq_limit);
+		if (attr.srq_limit)
+			ssrq->sdev->saved.modify_srq(ssrq->srq, &none, IB_SRQ_LIMIT, NULL);
+	}
+	err = srq_take_outstanding(ssrq);
+	if (err)
+		return err;
+	/* a KICK that comes earlier is about posts that are looked at once more */
+	spin_lock_bh(&ssrq->post_lock);
+	ssrq->rec.away = true;
 	spin_unlock_bh(&ssrq->post_lock);
 	return 0;
 }
@@ -251,6 +337,23 @@ static void srq_take_from_pool(struct shift_srq *ssrq)
 	rec->npending += rec->nposted;
 	rec->nposted = 0;
 	rec->post_to = NULL;
+	spin_unlock_bh(&ssrq->post_lock);
+}
+
+/**
+ * shift_srq_pool_lost - the device of the pool in use goes, and no QP is on the pool any more
+ * @ssrq: the SRQ; its lock is held.
+ *
+ * QPs that draw from the application's ring get what was posted there.
+ *
+ * Context: process context.
+ */
+void shift_srq_pool_lost(struct shift_srq *ssrq)
+{
+	lockdep_assert_held(&ssrq->lock);
+	srq_take_from_pool(ssrq);
+	spin_lock_bh(&ssrq->post_lock);
+	srq_post_all(ssrq);
 	spin_unlock_bh(&ssrq->post_lock);
 }
 
@@ -292,7 +395,7 @@ static void srq_limit_event(struct shift_srq *ssrq)
 	struct ib_event event = { .event = IB_EVENT_SRQ_LIMIT_REACHED };
 	struct ib_srq *srq = ssrq->srq;
 
-	if (!rec->limit || rec->npending + rec->nposted >= rec->limit)
+	if (!rec->limit || rec->npending + rec->nposted + srq_lent(ssrq) >= rec->limit)
 		return;
 	rec->limit = 0;
 	if (!srq || !srq->event_handler)
@@ -300,6 +403,51 @@ static void srq_limit_event(struct shift_srq *ssrq)
 	event.device = srq->device;
 	event.element.srq = srq;
 	srq->event_handler(&event, srq->srq_context);
+}
+
+/**
+ * shift_srq_lends - QPs begin to draw from the application's ring, or have stopped
+ * @ssrq: an SRQ that is away; its lock is held.
+ * @lends: they begin; else no QP draws from the ring any more.
+ *
+ * While they do, the ring gets a share of the receives.  What is left of it is taken back then.
+ *
+ * Context: process context; sleeps for some ms.
+ */
+void shift_srq_lends(struct shift_srq *ssrq, bool lends)
+{
+	lockdep_assert_held(&ssrq->lock);
+	if (ssrq->rec.lends == lends)
+		return;
+	spin_lock_bh(&ssrq->post_lock);
+	ssrq->rec.lends = lends;
+	spin_unlock_bh(&ssrq->post_lock);
+	/* if the CQs cannot be looked at the rest stays in the ring, for QPs that come later */
+	if (!lends && (!ssrq->rings.registered || ssrq->dead || READ_ONCE(ssrq->spoiled) ||
+		       srq_take_outstanding(ssrq)))
+		return;
+	spin_lock_bh(&ssrq->post_lock);
+	srq_post_all(ssrq);
+	spin_unlock_bh(&ssrq->post_lock);
+}
+
+/**
+ * shift_srq_watch_limit - look whether few receives are left, as the ring tells nobody
+ * @ssrq: the SRQ.
+ *
+ * Context: any that may take a spinlock, but softirq.
+ * Return: true if it is to be called again.
+ */
+bool shift_srq_watch_limit(struct shift_srq *ssrq)
+{
+	bool again;
+
+	spin_lock_bh(&ssrq->post_lock);
+	if (ssrq->rec.lends)
+		srq_limit_event(ssrq);
+	again = ssrq->rec.lends && ssrq->rec.limit;
+	spin_unlock_bh(&ssrq->post_lock);
+	return again;
 }
 
 /**

@@ -129,11 +129,14 @@ void shift_srq_unregister(struct shift_srq *ssrq)
 	struct shift_word flag;
 
 	mutex_lock(&ssrq->lock);
+	/* receives are lent to the ring under this lock */
+	spin_lock_bh(&ssrq->post_lock);
 	ring = rings->ring;
 	flag = rings->flag;
 	memset(&rings->ring, 0, sizeof(rings->ring));
 	rings->flag.page = NULL;
 	rings->registered = false;
+	spin_unlock_bh(&ssrq->post_lock);
 	mutex_unlock(&ssrq->lock);
 	shift_ring_unpin(&ring);
 	shift_word_unpin(&flag);

@@ -19,6 +19,7 @@ int shift_srq_claim(struct shift_qp *sqp, struct shift_srq_pool *pool);
 void shift_srq_fenced(struct shift_qp *sqp);
 bool shift_srq_ready(struct shift_qp *sqp, struct shift_srq_pool *pool);
 void shift_srq_timer(struct work_struct *work);
+void shift_srq_limit_set(struct shift_srq *ssrq);	/* ssrq->lock */
 
 /* pool.c */
 void shift_srq_drop_pools(struct shift_srq *ssrq, u8 path);	/* ssrq->lock; 0: all */
@@ -32,6 +33,9 @@ void shift_srq_got(struct shift_qp *sqp, struct shift_srq_recv *recv,
 int shift_srq_deliver(struct shift_qp *sqp, bool all);		/* ledger_lock */
 int shift_srq_take_over(struct shift_srq *ssrq);	/* ssrq->lock */
 void shift_srq_doorbell(struct shift_srq *ssrq);
+void shift_srq_pool_lost(struct shift_srq *ssrq);		/* ssrq->lock */
+void shift_srq_lends(struct shift_srq *ssrq, bool lends);	/* ssrq->lock */
+bool shift_srq_watch_limit(struct shift_srq *ssrq);
 void shift_srq_drop_done(struct shift_qp *sqp);
 
 /* reg.c */

@@ -102,10 +102,60 @@ static int wrap_destroy_srq(struct ib_srq *srq, struct ib_udata *udata)
 	return err;
 }
 
+static void srq_note_limit(struct shift_srq *ssrq, u32 limit)
+{
+	lockdep_assert_held(&ssrq->lock);
+	spin_lock_bh(&ssrq->post_lock);
+	WRITE_ONCE(ssrq->rec.limit, limit);
+	spin_unlock_bh(&ssrq->post_lock);
+	shift_srq_limit_set(ssrq);
+}
+
 /*
- * While the SRQ is away the kernel watches the limit.  A resize on the default device copies what
- * is in the ring to another one, which the module does not know: such an SRQ is not moved any more.
+ * Set the limit.  While the SRQ is away the kernel watches it, and not the device, which sees what
+ * is taken from the ring only; ssrq->lock.
  */
+static int srq_set_limit(struct shift_srq *ssrq, struct ib_srq_attr *attr, struct ib_udata *udata)
+{
+	const struct ib_device_ops *saved = &ssrq->sdev->saved;
+	struct ib_srq_attr has = {};
+	int err;
+
+	lockdep_assert_held(&ssrq->lock);
+	if (ssrq->rec.away) {
+		err = saved->query_srq(ssrq->srq, &has);
+		if (!err && attr->srq_limit > has.max_wr)
+			err = -EINVAL;
+	} else {
+		err = saved->modify_srq(ssrq->srq, attr, IB_SRQ_LIMIT, udata);
+	}
+	if (!err)
+		srq_note_limit(ssrq, attr->srq_limit);
+	return err;
+}
+
+/* A resize on the default device copies what is in the ring to another one, which is not known. */
+static int srq_resize(struct shift_srq *ssrq, struct ib_srq_attr *attr,
+		      enum ib_srq_attr_mask mask, struct ib_udata *udata)
+{
+	int err;
+
+	/* a take-over that is under way is waited for; then none begins, and nothing is lent */
+	mutex_lock(&ssrq->lock);
+	spin_lock_bh(&ssrq->post_lock);
+	WRITE_ONCE(ssrq->spoiled, true);
+	spin_unlock_bh(&ssrq->post_lock);
+	mutex_unlock(&ssrq->lock);
+	/* the lock is not held for the driver, which writes to memory of the process */
+	err = ssrq->sdev->saved.modify_srq(ssrq->srq, attr, mask, udata);
+	if (err || !(mask & IB_SRQ_LIMIT))
+		return err;
+	mutex_lock(&ssrq->lock);
+	srq_note_limit(ssrq, attr->srq_limit);
+	mutex_unlock(&ssrq->lock);
+	return 0;
+}
+
 static int wrap_modify_srq(struct ib_srq *srq, struct ib_srq_attr *attr,
 			   enum ib_srq_attr_mask mask, struct ib_udata *udata)
 {
@@ -117,24 +167,13 @@ static int wrap_modify_srq(struct ib_srq *srq, struct ib_srq_attr *attr,
 	ssrq = shift_srq_find(srq);
 	if (!ssrq) {
 		err = sdev->saved.modify_srq(srq, attr, mask, udata);
-		goto out;
-	}
-	if (mask & IB_SRQ_MAX_WR) {
-		/*
-		 * A take-over that is under way is waited for; none begins after that.  The lock is
-		 * not held for the driver, which writes to memory of the process.
-		 */
+	} else if (mask & IB_SRQ_MAX_WR) {
+		err = srq_resize(ssrq, attr, mask, udata);
+	} else {
 		mutex_lock(&ssrq->lock);
-		WRITE_ONCE(ssrq->spoiled, true);
+		err = srq_set_limit(ssrq, attr, udata);
 		mutex_unlock(&ssrq->lock);
 	}
-	err = sdev->saved.modify_srq(srq, attr, mask, udata);
-	if (!err && mask & IB_SRQ_LIMIT) {
-		spin_lock_bh(&ssrq->post_lock);
-		ssrq->rec.limit = attr->srq_limit;
-		spin_unlock_bh(&ssrq->post_lock);
-	}
-out:
 	shift_verb_end(sdev, idx);
 	return err;
 }
@@ -150,7 +189,7 @@ static int wrap_query_srq(struct ib_srq *srq, struct ib_srq_attr *attr)
 	err = sdev->saved.query_srq(srq, attr);
 	if (!err && ssrq) {
 		mutex_lock(&ssrq->lock);
-		if (ssrq->pool)
+		if (ssrq->rec.away)
 			attr->srq_limit = READ_ONCE(ssrq->rec.limit);
 		mutex_unlock(&ssrq->lock);
 	}

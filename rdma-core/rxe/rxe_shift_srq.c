@@ -168,7 +168,10 @@ static bool srq_away(const struct rxe_srq *srq)
 	return shift_side_load(&srq->shift.flag, memory_order_relaxed) & SHIFT_SRQ_FLAG_AWAY;
 }
 
-/* Nothing may be received into what the kernel has taken over */
+/*
+ * Nothing may be received into what the kernel has taken over. From then on the ring
+ * is the kernel's, so only who has just posted there may do this.
+ */
 static void srq_empty_ring(struct rxe_srq *srq)
 {
 	struct rxe_queue_buf *q = srq->rq.queue;
@@ -198,7 +201,8 @@ static uint32_t srq_record(struct rxe_srq *srq, const struct ibv_recv_wr *wr)
 	return tag;
 }
 
-static int srq_post_one(struct rxe_srq *srq, struct ibv_recv_wr *wr)
+/* @ring: out: it was posted in the ring */
+static int srq_post_one(struct rxe_srq *srq, struct ibv_recv_wr *wr, bool *ring)
 {
 	struct ibv_recv_wr tagged = *wr;
 	uint32_t tag;
@@ -215,6 +219,7 @@ static int srq_post_one(struct rxe_srq *srq, struct ibv_recv_wr *wr)
 		return 0;
 	}
 
+	*ring = true;
 	if (!srq->shift.srq.obj.registered)
 		return rxe_post_one_recv(&srq->rq, wr);
 	if (queue_full(srq->rq.queue))
@@ -236,11 +241,11 @@ static int srq_post_one(struct rxe_srq *srq, struct ibv_recv_wr *wr)
 int rxe_shift_post_srq_recv(struct rxe_srq *srq, struct ibv_recv_wr *wr,
 			    struct ibv_recv_wr **bad_wr)
 {
+	bool kick, ring = false;
 	int rc = 0;
-	bool kick;
 
 	for (; wr; wr = wr->next) {
-		rc = srq_post_one(srq, wr);
+		rc = srq_post_one(srq, wr, &ring);
 		if (rc) {
 			*bad_wr = wr;
 			break;
@@ -248,7 +253,7 @@ int rxe_shift_post_srq_recv(struct rxe_srq *srq, struct ibv_recv_wr *wr,
 	}
 
 	kick = srq_away(srq);
-	if (kick)
+	if (kick && ring)
 		srq_empty_ring(srq);
 	pthread_spin_unlock(&srq->rq.lock);
 	if (kick)

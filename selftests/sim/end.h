@@ -69,6 +69,7 @@ struct sim_kernel {
 			   struct shift_abi_reg_srq *reg);
 	int (*srq_modify)(struct sim_app_srq *app, enum ib_srq_attr_mask mask, u32 value);
 	void (*srq_kick)(struct sim_app_srq *app);
+	bool (*srq_keeps)(struct sim_app_srq *app, u64 addr);	/* a receive, unposted */
 	void (*srq_destroy)(struct sim_app_srq *app);
 	bool (*swallow)(struct sim_app_qp *app, struct sim_app_cq *cq, u32 status);
 	struct shift_abi_side *(*side)(struct sim_app_cq *cq, u32 *len);

@@ -54,6 +54,7 @@ typedef struct { int counter; } atomic_t;
 #define ULONG_MAX (~0ul)
 #define PAGE_SHIFT 12
 #define PAGE_SIZE 4096ul
+#define DIV_ROUND_UP(n, d) (((n) + (d) - 1) / (d))
 #define ALIGN_DOWN(x, a) ((x) & ~((a) - 1))
 #define PAGE_ALIGN(x) (((x) + PAGE_SIZE - 1) & ~(PAGE_SIZE - 1))
 #define BITS_PER_LONG 64

@@ -226,7 +226,7 @@ static void post_shared(struct side *s, void (*fill)(struct side *s, struct sim_
 	struct shared *q = s->srq;
 	struct sim_ring *ring;
 	struct sim_wr wr;
-	bool away;
+	bool away, posted;
 	u32 tag;
 
 	shared_lock(q);
@@ -242,8 +242,9 @@ static void post_shared(struct side *s, void (*fill)(struct side *s, struct sim_
 		*sim_slot(ring, ring->producer++) = wr;
 		/* no put-off here: what is not looked at soon may be received into */
 	}
+	posted = !away;
 	away = shared_away(q);
-	if (away)
+	if (away && posted)
 		ring->producer = ring->consumer;
 	q->locked = false;
 	if (away)

@@ -23,19 +23,25 @@ static struct recvs *shared_of(int end, u64 addr)
 	return q;
 }
 
-/* A message begins to be received: by a QP on the SRQ with that number, of a device. */
-void sim_recv_taken(int end, u64 addr, u32 srq)
+/* A receive is lent to the application's ring: from now on two places have some. */
+void sim_recv_lent(int end, u64 addr)
 {
-	struct recvs *q = shared_of(end, addr);
-	u32 i, r = addr >> 16 & 0xffff;
+	shared_of(end, addr)->lent = true;
+}
 
-	if (q->recv[r].state != RECV_POSTED && q->recv[r].state != RECV_DROPPED)
-		sim_fail("receive %u of a shared queue is taken twice", r);
+/* All receives are in one SRQ, at a time: what is taken is the oldest. */
+static void taken_in_order(struct recvs *q, u32 r, u32 srq)
+{
+	u32 i;
+
 	if (q->left[srq % SRQ_NUMBERS])
 		sim_fail("receive %u is taken from where the receives have left", r);
 	if (q->from != srq)
 		q->left[q->from % SRQ_NUMBERS] = true;
 	q->from = srq;
+	/* of two that are lent, or that come back, any may be the next */
+	if (q->lent)
+		return;
 	/* what a QP had begun to write when it was stopped is posted again elsewhere only */
 	for (i = 0; i < r; i++)
 		if (q->recv[i].state == RECV_POSTED ||
@@ -43,9 +49,28 @@ void sim_recv_taken(int end, u64 addr, u32 srq)
 			sim_fail("receive %u of a shared queue is taken when %u is due", r, i);
 	if (q->recv[r].state == RECV_DROPPED && q->recv[r].srq == srq)
 		sim_fail("receive %u of a shared queue is taken again", r);
+}
+
+/*
+ * A message begins to be received: by a QP on the SRQ with that number, of a device.  @ring: that
+ * is the application's own, to which a part is lent when the receives have left it.
+ */
+void sim_recv_taken(int end, u64 addr, u32 srq, bool ring)
+{
+	struct recvs *q = shared_of(end, addr);
+	u32 r = addr >> 16 & 0xffff;
+	bool lent = ring && q->from && q->from != srq;
+
+	if (q->recv[r].state != RECV_POSTED && q->recv[r].state != RECV_DROPPED)
+		sim_fail("receive %u of a shared queue is taken twice", r);
+	if (lent && !q->lent)
+		sim_fail("receive %u is taken from the ring that the receives have left", r);
+	if (!lent)
+		taken_in_order(q, r, srq);
 	q->recv[r].state = RECV_TAKEN;
 	q->recv[r].srq = srq;
-	q->recv[r].limits = shared[end].asking ? 0 : shared[end].limits;
+	/* the kernel is not told at once of what is taken from the ring */
+	q->recv[r].limits = shared[end].asking || lent ? 0 : shared[end].limits;
 }
 
 void sim_recv_dropped(int end, u64 addr)
@@ -82,6 +107,11 @@ static void limit_check(const struct shared *srq, u32 r)
 	if (srq->limit && !srq->unsure && !srq->asking && q->recv[r].limits == srq->limits &&
 	    q->posted - q->shown < srq->limit)
 		sim_fail("few receives are left in an SRQ, and no event has told so");
+}
+
+void sim_limit_unsure(int end)
+{
+	shared[end].unsure = true;
 }
 
 /* The event of an SRQ whose receives get few. */
@@ -155,6 +185,7 @@ void shared_check(int end)
 
 	for (r = 0; r < q->posted; r++)
 		if (q->recv[r].state == RECV_POSTED && shared[end].made && !shared[end].gone &&
-		    !sim_srq_has(end, ADDR(q, r)))
+		    !sim_srq_has(end, ADDR(q, r)) &&
+		    !kernel[end]->srq_keeps(&shared[end].app, ADDR(q, r)))
 			sim_fail("receive %u of a shared queue is lost", r);
 }

@@ -57,7 +57,7 @@ bool sim_srq_take(struct sim_qp *qp)
 		qp->held = srq->rq[srq->tail++ % SIM_Q];
 	}
 	qp->holds = true;
-	sim_recv_taken(qp->dev->end, qp->held.addr, srq->number);
+	sim_recv_taken(qp->dev->end, qp->held.addr, srq->number, srq->ring);
 	limit_event(srq);
 	return true;
 }
@@ -155,8 +155,10 @@ int sim_srq_modify(struct ib_srq *ib, struct ib_srq_attr *attr, enum ib_srq_attr
 	struct sim_srq *srq = to_srq(ib);
 	int err = sim_verb("modify SRQ");
 
-	if (err)
+	if (err) {
+		sim_limit_unsure(srq->dev->end);
 		return err;
+	}
 	if (mask & IB_SRQ_MAX_WR) {
 		struct sim_ring *from = srq->ring++;
 
@@ -171,6 +173,8 @@ int sim_srq_query(struct ib_srq *ib, struct ib_srq_attr *attr)
 {
 	int err = sim_verb("query SRQ");
 
+	if (err)
+		sim_limit_unsure(to_srq(ib)->dev->end);
 	attr->max_wr = to_srq(ib)->max;
 	attr->max_sge = 1;
 	attr->srq_limit = to_srq(ib)->limit;

@@ -40,6 +40,7 @@ struct recvs {
 	u32 posted, shown;
 	u32 from;			/* the SRQ of which one was taken last */
 	bool left[SRQ_NUMBERS];		/* SRQs from which no more are taken */
+	bool lent;			/* some were, to the application's ring */
 	/* id: the operation that has used it; limits: of its SRQ, when it was taken */
 	struct { enum recv_state state; u32 id, srq, limits; } recv[RECVS_MAX];
 };

@@ -265,6 +265,10 @@ static void receives(struct ktap *t)
 	} slot;
 	const u32 sge = offsetof(struct rxe_recv_wqe, dma.sge);
 	const struct rxe_sge entry = { .addr = 0x1000, .length = 30, .lkey = 7 };
+	const struct shift_sge sges[] = {
+		{ .addr = 0x2000, .length = 30, .lkey = 8 },
+		{ .addr = 0x3000, .length = 20, .lkey = 9 },
+	};
 	struct rnd r = { .state = 11 };
 	int i;
 
@@ -288,6 +292,16 @@ static void receives(struct ktap *t)
 	slot.wqe.dma.num_sge = 0xffffffffu;
 	EXPECT_EQ(t, shift_rxe_decode_recv(&slot, sizeof(slot), &wr), -EINVAL);
 	EXPECT_EQ(t, shift_rxe_decode_recv(&slot, shift_rxe_recv_slot_min() - 1, &wr), -EINVAL);
+
+	memset(slot.bytes, 0xff, sizeof(slot));
+	EXPECT_EQ(t, shift_rxe_encode_recv(&slot, sge + 31, 78, sges, 2), 0);
+	EXPECT_EQ(t, shift_rxe_encode_recv(&slot, sizeof(slot), 78, sges, 2), sge + 32);
+	EXPECT_EQ(t, shift_rxe_decode_recv(&slot, sizeof(slot), &wr), 0);
+	EXPECT(t, wr.wr_id == 78 && wr.length == 50 && wr.num_sge == 2 &&
+		  wr.sge[0].addr == 0x2000 && wr.sge[1].length == 20 && wr.sge[1].lkey == 9);
+	EXPECT(t, slot.wqe.dma.resid == 50 && !slot.wqe.dma.cur_sge && !slot.wqe.dma.sge_offset);
+	EXPECT_EQ(t, shift_rxe_encode_recv(&slot, sizeof(slot), 79, NULL, 0), sge);
+	EXPECT_EQ(t, shift_rxe_encode_recv(&slot, ~0u, 79, sges, SHIFT_WR_MAX_SGE + 1), 0);
 
 	for (i = 0; i < 20000; i++) {
 		rnd_fill(&r, slot.bytes, sizeof(slot));

@@ -21,7 +21,7 @@
 #include <linux/types.h>
 #include <linux/ioctl.h>
 
-#define SHIFT_ABI_VERSION	6
+#define SHIFT_ABI_VERSION	7
 #define SHIFT_ABI_DEVICE	"/dev/shift"
 
 enum shift_abi_provider {
@@ -51,7 +51,9 @@ enum shift_abi_type {
 
 /*
  * Bits of an SRQ's flag word, to be looked at before and after each post, under the
- * SRQ's lock. AWAY: fill in the table as usual, leave the ring empty, and KICK.
+ * SRQ's lock. AWAY: fill in the table as usual, leave the ring alone, in which the
+ * kernel posts from now on, and KICK. Who finds AWAY after the post only, and has
+ * posted in the ring, empties that first.
  */
 #define SHIFT_SRQ_FLAG_AWAY	(1u << 0)
 

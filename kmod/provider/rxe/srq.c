@@ -1,11 +1,13 @@
 // SPDX-License-Identifier: GPL-2.0
 /* Shared receive queues of rxe, and the completions in their CQs. */
 #include <rdma/ib_user_verbs.h>
+#include <rdma/rdma_user_rxe.h>
 #include "core/object.h"
 #include "core/ring.h"
 #include "core/srq.h"
 #include "provider/rxe/ring.h"
 #include "provider/rxe/rxe.h"
+#include "provider/rxe/wqe.h"
 
 int shift_rxe_pin_srq(struct shift_ring *ring, const struct shift_abi_reg_srq *reg)
 {
@@ -17,6 +19,35 @@ void shift_rxe_srq_empty(struct shift_srq *ssrq)
 {
 	lockdep_assert_held(&ssrq->lock);
 	shift_rxe_set_producer(&ssrq->rings.ring, shift_rxe_consumer(&ssrq->rings.ring));
+}
+
+/* Full is what the provider takes for full: one slot stays free. */
+u32 shift_rxe_srq_posted(const struct shift_srq *ssrq)
+{
+	const struct shift_ring *ring = &ssrq->rings.ring;
+
+	return (shift_rxe_producer(ring) - shift_rxe_consumer(ring)) & (ring->slots - 1);
+}
+
+int shift_rxe_srq_post(struct shift_srq *ssrq, u64 wr_id, const struct shift_sge *sge,
+		       u32 num_sge)
+{
+	const struct shift_ring *ring = &ssrq->rings.ring;
+	u32 len, producer = shift_rxe_producer(ring);
+	union {
+		struct rxe_recv_wqe wqe;
+		u8 bytes[offsetof(struct rxe_recv_wqe, dma.sge) +
+			 SHIFT_WR_MAX_SGE * sizeof(struct rxe_sge)];
+	} slot;
+
+	lockdep_assert_held(&ssrq->post_lock);
+	len = shift_rxe_encode_recv(&slot, min_t(u32, sizeof(slot), ring->slot_size), wr_id, sge,
+				    num_sge);
+	if (!len || shift_rxe_srq_posted(ssrq) == ring->slots - 1)
+		return -ENOSPC;
+	shift_ring_write_slot(ring, producer, 0, &slot, len);
+	shift_rxe_set_producer(ring, producer + 1);
+	return 0;
 }
 
 /* The user may write any index: no more entries are looked at than the ring has slots. */

@@ -207,6 +207,38 @@ int shift_rxe_decode_recv(const void *slot, u32 slot_size, struct shift_wr *wr)
 			  wqe.dma.num_sge, wr);
 }
 
+/**
+ * shift_rxe_encode_recv() - a receive WQE, as the provider writes it
+ * @slot: where to; aligned to 8 bytes.
+ * @slot_size: bytes there.
+ * @wr_id: of the receive.
+ * @sge: its scatter list.
+ * @num_sge: entries of that.
+ *
+ * Return: bytes written; 0 if there is no room for them.
+ */
+u32 shift_rxe_encode_recv(void *slot, u32 slot_size, u64 wr_id, const struct shift_sge *sge,
+			  u32 num_sge)
+{
+	const u32 head = offsetof(struct rxe_recv_wqe, dma.sge);
+	u32 i, len = head + num_sge * sizeof(struct rxe_sge);
+	struct rxe_recv_wqe *wqe = slot;
+
+	if (num_sge > SHIFT_WR_MAX_SGE || len > slot_size)
+		return 0;
+	memset(wqe, 0, head);
+	wqe->wr_id = wr_id;
+	wqe->dma.num_sge = num_sge;
+	for (i = 0; i < num_sge; i++) {
+		wqe->dma.sge[i] = (struct rxe_sge) {
+			.addr = sge[i].addr, .length = sge[i].length, .lkey = sge[i].lkey,
+		};
+		wqe->dma.length += sge[i].length;
+	}
+	wqe->dma.resid = wqe->dma.length;
+	return len;
+}
+
 static void mark_of(const struct rxe_send_wqe *wqe, struct shift_rxe_mark *m)
 {
 	m->first_psn = wqe->first_psn;

@@ -39,6 +39,9 @@ int shift_rxe_decode(const void *slot, u32 slot_size, struct shift_wr *wr);
 /* a receive: wr_id, length and scatter list; 0, -EINVAL */
 int shift_rxe_decode_recv(const void *slot, u32 slot_size, struct shift_wr *wr);
 u32 shift_rxe_recv_slot_min(void);
+/* the reverse, for memory of @slot_size bytes: how many of them; 0: there is no room */
+u32 shift_rxe_encode_recv(void *slot, u32 slot_size, u64 wr_id, const struct shift_sge *sge,
+			  u32 num_sge);
 /* 1: decoded; 0: not an operation on windows; -EOPNOTSUPP: it cannot be moved */
 int shift_rxe_mw_op(const void *slot, struct shift_mw_op *op);
 int shift_rxe_mark(const void *slot, u32 slot_size, struct shift_rxe_mark *m);

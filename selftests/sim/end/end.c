@@ -330,7 +330,7 @@ const struct sim_kernel sim_kernel = {
 	.start = end_start, .stop = end_stop, .create = end_create, .connect = end_connect,
 	.modify = end_modify, .destroy = end_destroy, .doorbell = end_doorbell, .kick = end_kick,
 	.srq_create = end_srq_create, .srq_modify = end_srq_modify,
-	.srq_kick = end_srq_kick, .srq_destroy = end_srq_destroy,
+	.srq_kick = end_srq_kick, .srq_keeps = end_srq_keeps, .srq_destroy = end_srq_destroy,
 	.kick_send = end_kick_send, .rebase = end_rebase, .wait = end_wait,
 	.swallow = end_swallow, .side = end_side, .links_up = end_links_up,
 	.port = sim_core_port, .device = sim_core_device, .pair = end_pair, .memory = end_memory,

@@ -53,6 +53,7 @@ void end_srq_create(struct sim_app_srq *app, struct ib_srq_init_attr *init,
 		    struct shift_abi_reg_srq *reg);
 int end_srq_modify(struct sim_app_srq *app, enum ib_srq_attr_mask mask, u32 value);
 void end_srq_kick(struct sim_app_srq *app);
+bool end_srq_keeps(struct sim_app_srq *app, u64 addr);
 void end_srq_destroy(struct sim_app_srq *app);
 
 /* direct.c */

@@ -51,6 +51,27 @@ static void sim_srq_empty(struct shift_srq *ssrq)
 	ring->producer = ring->consumer;
 }
 
+static u32 sim_srq_posted(const struct shift_srq *ssrq)
+{
+	const struct sim_ring *ring = (const void *)ssrq->rings.ring.pages;
+
+	return ring->producer - ring->consumer;
+}
+
+static int sim_srq_post(struct shift_srq *ssrq, u64 wr_id, const struct shift_sge *sge, u32 num_sge)
+{
+	struct sim_ring *ring = (struct sim_ring *)ssrq->rings.ring.pages;
+
+	if (sim_srq_posted(ssrq) == ring->slots - 1)
+		return -ENOSPC;
+	*sim_slot(ring, ring->producer) = (struct sim_wr) {
+		.wr_id = wr_id, .addr = sge->addr, .length = sge->length, .lkey = sge->lkey,
+	};
+	ring->producer++;
+	sim_recv_lent(sim_this_end, sge->addr);
+	return 0;
+}
+
 static void sim_cq_unpolled(const struct shift_cq *scq, shift_cqe_fn *fn, void *arg)
 {
 	sim_cq_each(scq->cq, fn, arg);
@@ -254,7 +275,8 @@ static int sim_fence(struct shift_qp *sqp, bool *errored)
 static const struct shift_provider sim_provider = {
 	.id = 1, .driver = RDMA_DRIVER_SIM,
 	.pin_cq = sim_pin_cq, .pin_qp = sim_pin_qp, .pin_srq = sim_pin_srq,
-	.srq_empty = sim_srq_empty, .cq_unpolled = sim_cq_unpolled, .release = sim_release,
+	.srq_empty = sim_srq_empty, .srq_post = sim_srq_post, .srq_posted = sim_srq_posted,
+	.cq_unpolled = sim_cq_unpolled, .release = sim_release,
 	.send_slots = sim_send_slots, .starts = sim_starts, .movable = sim_movable,
 	.cause = sim_cause, .first_error = sim_first_error, .hold = sim_hold, .still = sim_still,
 	.once = sim_once,

@@ -46,6 +46,17 @@ void end_srq_kick(struct sim_app_srq *app)
 	shift_srq_doorbell(app->ssrq);
 }
 
+bool end_srq_keeps(struct sim_app_srq *app, u64 addr)
+{
+	struct shift_srq *ssrq = app->ssrq;
+	const struct shift_srq_recv *recv;
+
+	list_for_each_entry(recv, &ssrq->rec.pending, node)
+		if (ssrq->rec.sge[recv->tag & SHIFT_TAG_INDEX].addr == addr)
+			return true;
+	return false;
+}
+
 void end_srq_destroy(struct sim_app_srq *app)
 {
 	app->srq->device->ops.destroy_srq(app->srq, NULL);
