@@ -264,9 +264,13 @@ void shift_handback_returned(struct shift_qp *sqp)
 	sqp->fo.unfenced = false;
 	sqp->fo.reason = SHIFT_REASON_NONE;
 	sqp->fo.asks = 0;
-	clear_bit(SHIFT_QPB_ERRORED, &sqp->pend.flags);
-	clear_bit(SHIFT_QPB_GATED, &sqp->pend.flags);
-	clear_bit(SHIFT_QPB_KEPT, &sqp->pend.flags);
+	if (test_bit(SHIFT_QPB_ERRORED, &sqp->pend.flags)) {
+		/* it broke before the peer was ready: no other completion may tell of that */
+		shift_qp_kick(sqp, SHIFT_QPB_TRIGGER);
+	} else {
+		clear_bit(SHIFT_QPB_GATED, &sqp->pend.flags);
+		clear_bit(SHIFT_QPB_KEPT, &sqp->pend.flags);
+	}
 	shift_handback_forget(sqp);
 	shift_gate_write(sqp, 0);
 	shift_handback_release(sqp);
