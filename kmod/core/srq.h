@@ -118,6 +118,8 @@ struct shift_srq_record {
  *	their work items.
  * @latest_ns: when they give up in any case.
  * @told_ns: when members that have not left were told last.
+ * @late_ns: when members that were connected since it left the ring are told next.
+ * @late_ms: how long after that once more.
  * @spoiled: cannot be moved (any more).
  * @broken: its receives were lost while they were away: its QPs fail.
  * @post_lock: protects @rec.  Inside ledger_lock.
@@ -135,7 +137,8 @@ struct shift_srq {
 	struct list_head members;
 	struct list_head cqs;
 	struct shift_srq_pool *pool, *target, *next[SHIFT_PATHS];
-	u64 deadline_ns, latest_ns, told_ns;
+	u64 deadline_ns, latest_ns, told_ns, late_ns;
+	u32 late_ms;
 	struct delayed_work timer;
 	bool dead, spoiled, broken;
 	struct shift_srq_rings rings;

@@ -22,6 +22,7 @@
 #include "srq/srq.h"
 
 #define FOLLOW_MS	50	/* members that have not left are told to follow this often */
+#define LATE_MS		6400	/* late ones ever more rarely, as a try holds posts up; at most */
 #define DEADLINE_MS	3000	/* for all members to leave, scaled */
 #define LATEST_MS	120000	/* the same, however late their work items are; scaled */
 
@@ -64,14 +65,26 @@ void shift_srq_limit_set(struct shift_srq *ssrq)
 		srq_arm(ssrq);
 }
 
+/* A member is late from now on, or the others are elsewhere: it may be able to follow soon. */
+static void srq_tell_late(struct shift_srq *ssrq)
+{
+	ssrq->late_ms = FOLLOW_MS;
+	ssrq->late_ns = ktime_get_ns();
+}
+
 static void srq_kick_members(struct shift_srq *ssrq)
 {
+	bool late = ktime_get_ns() >= ssrq->late_ns;
 	struct shift_qp *sqp;
 
 	list_for_each_entry(sqp, &ssrq->members, srqm.node)
 		if ((ssrq->broken && shift_state_is_protected(READ_ONCE(sqp->fo.state))) ||
-		    (ssrq->target && member_stays(sqp)) || member_can_follow(sqp))
+		    (ssrq->target && member_stays(sqp)) || (late && member_can_follow(sqp)))
 			shift_qp_kick(sqp, SHIFT_QPB_FOLLOW);
+	if (!late)
+		return;
+	ssrq->late_ns = ktime_get_ns() + (u64)ssrq->late_ms * NSEC_PER_MSEC;
+	ssrq->late_ms = min_t(u32, 2 * ssrq->late_ms, LATE_MS);
 }
 
 static void srq_set_pools(struct shift_srq *ssrq, struct shift_srq_pool *pool,
@@ -126,6 +139,7 @@ static void srq_check(struct shift_srq *ssrq)
 		if (sqp->srqm.waits)
 			shift_qp_kick(sqp, SHIFT_QPB_READY);
 	}
+	srq_tell_late(ssrq);
 	srq_kick_members(ssrq);
 }
 
@@ -183,6 +197,7 @@ void shift_srq_connected(struct shift_qp *sqp)
 	mutex_lock(&ssrq->lock);
 	sqp->srqm.pool = NULL;
 	sqp->srqm.live = true;
+	srq_tell_late(ssrq);
 	srq_share(ssrq);
 	mutex_unlock(&ssrq->lock);
 }
