@@ -133,11 +133,11 @@ bool shift_qp_take_msg(struct shift_qp *sqp, struct shift_msg *m, u32 kept)
 	return found;
 }
 
-/* Drop all messages but PAIR, by which the QP may yet become protected. */
-void shift_qp_clear_msgs(struct shift_qp *sqp)
+/* Drop all messages; but not PAIR if @pair, as the QP may yet become protected by it. */
+void shift_qp_clear_msgs(struct shift_qp *sqp, bool pair)
 {
 	spin_lock_bh(&sqp->inbox_lock);
-	sqp->pend.mailbox.valid &= BIT(SHIFT_MSG_PAIR);
+	sqp->pend.mailbox.valid &= pair ? BIT(SHIFT_MSG_PAIR) : 0;
 	spin_unlock_bh(&sqp->inbox_lock);
 }
 

@@ -88,6 +88,6 @@ void shift_qp_note_queued(struct shift_qp *sqp, u32 epoch);	/* any that may take
 u64 shift_qp_queued_at(struct shift_qp *sqp, u32 epoch);
 bool shift_qp_take_msg(struct shift_qp *sqp, struct shift_msg *m, u32 kept);
 void shift_qp_keep_msg(struct shift_qp *sqp, const struct shift_msg *m);
-void shift_qp_clear_msgs(struct shift_qp *sqp);
+void shift_qp_clear_msgs(struct shift_qp *sqp, bool pair);
 
 #endif /* SHIFT_CORE_KICK_H */

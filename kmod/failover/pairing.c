@@ -433,6 +433,8 @@ static void peer_restarted(struct shift_qp *sqp, struct shift_link *link)
 	/* the other link may have had the same news before */
 	if (!memcmp(sqp->peer.boot, info.peer_boot_id, sizeof(sqp->peer.boot)))
 		return;
+	/* a PAIR of the kernel that has gone would be taken for one of the new kernel's */
+	shift_qp_clear_msgs(sqp, false);
 	shift_failover_peer_gone(sqp);
 	set_bit(SHIFT_QPB_RETRY_PAIR, &sqp->pend.flags);
 }

@@ -397,7 +397,7 @@ void shift_failover_work(struct work_struct *work)
 		if (!machine_round(sqp))
 			break;
 	if (sqp->fo.state == SHIFT_ST_OFF)
-		shift_qp_clear_msgs(sqp);
+		shift_qp_clear_msgs(sqp, true);
 	mutex_unlock(&sqp->lock);
 	memalloc_noio_restore(noio);
 }
