@@ -334,6 +334,12 @@ static void proxy_drain_cq(struct ib_cq *cq)
 		irq_poll_sched(&cq->iop);
 }
 
+/* Are receives left with it?  Those of a pool are not counted, so nothing is known of them. */
+static bool proxy_may_receive(const struct shift_proxy *b)
+{
+	return READ_ONCE(b->receives) || b->pool;
+}
+
 /*
  * A NIC need not know in RESET how far a QP has received, and its driver drops completions that
  * were not polled by then.  So it is asked in ERR, when all of its work is completed or flushed.
@@ -348,16 +354,18 @@ static int proxy_ask_and_halt(struct shift_proxy *b)
 	if (!asked)
 		asked = proxy_ask(b);
 	err = proxy_reset(b);
-	/* receives of a pool are not counted, so nothing is known of them; only rxe has pools */
-	if (!err && (READ_ONCE(b->receives) || b->pool))
-		return -ENODATA;
-	return err || asked ? -EIO : 0;
+	return proxy_may_receive(b) ? -ENODATA : err || asked ? -EIO : 0;
 }
 
 /* A device that can be asked in RESET gives its final answer only then. */
 static int proxy_halt_and_ask(struct shift_proxy *b)
 {
-	return proxy_halt(b) || proxy_ask(b) ? -EIO : 0;
+	int stopped = shift_qp_stop(b->qp);
+
+	/* in ERR it receives nothing more, and in RESET neither */
+	if (proxy_reset(b))
+		return stopped && proxy_may_receive(b) ? -ENODATA : -EIO;
+	return proxy_ask(b) ? -EIO : 0;
 }
 
 /*
