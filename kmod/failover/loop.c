@@ -3,8 +3,8 @@
  * A QP that is connected to itself, as NCCL has one to flush what its NIC has written to a GPU.
  *
  * It is its own peer: it has its own cookie for the peer's, and no links.  What it has to tell the
- * peer goes into its own mailbox (path.c), and the rules of fsm.c take it from there: its request is
- * the consent to it, its progress is that of the peer, and its proxy QP is connected to itself.
+ * peer goes into its own mailbox (path.c), and the rules of fsm.c take it from there: its request
+ * is the consent to it, its progress is that of the peer, and its proxy QP is connected to itself.
  */
 #include "core/node.h"
 #include "core/qp.h"
