@@ -43,7 +43,7 @@ typedef void shift_cqe_fn(void *arg, u64 wr_id, u32 status, u32 qpn);
 /* What a kind of device provides for its QPs: flags of struct shift_provider */
 #define SHIFT_PROVIDES_WINDOWS		BIT(0)	/* QPs with memory windows can be protected */
 #define SHIFT_PROVIDES_RESET_PSN	BIT(1)	/* a QP tells in RESET how far it got, not in ERR */
-#define SHIFT_PROVIDES_SEND_KICKS	BIT(2)	/* no doorbell of a QP that is away is heard: KICK */
+#define SHIFT_PROVIDES_SEND_KICKS	BIT(2)	/* no doorbell of one that is away is heard: KICK */
 
 /**
  * struct shift_provider - one kind of device: Documentation/internals/providers.md
