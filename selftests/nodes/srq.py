@@ -4,8 +4,9 @@
 from functools import partial
 
 import shift
+from ends import Ends
 from registry import FULL, MAIN, add, test
-from testbed import PATCHED, check, wait_for
+from testbed import CONTROL_RAIL, PATCHED, check, wait_for
 from traffic import QP_TIMEOUT, Verify
 from nodes.failover import dropped, start, survives
 from nodes.failback import plugged, second, there_and_back
@@ -83,6 +84,57 @@ def not_allowed(bed):
         check((verify.client.wait(), verify.server.wait()) == (0, 0), "it did not run")
     finally:
         shift.srq(client, True)
+
+
+def message(receiver, sender, count):
+    """Messages are sent, one by one, and are received."""
+    seen = len(sender.lines), len(receiver.lines)
+    receiver.send(f"got {count}")
+    sender.send(f"send {count}")
+    said = [Ends.said(end, n) for end, n in zip((sender, receiver), seen)]
+    check(said == ["ok", "ok"], f"{count} messages: sent '{said[0]}', received '{said[1]}'")
+
+
+@test("srq", "a QP without a peer that moves is connected while the SRQ is away", kernels=MAIN)
+def late(bed):
+    """It finds receives, as it would without the module; so does the one that has moved."""
+    client, server = bed.nodes[:2]
+    words = ["share_edge", bed.nics.default]
+    receiver = server.start(words, env=PATCHED)
+    receiver.wait_line("^ready$")
+
+    def connect(number, env):
+        seen = len(receiver.lines)
+        receiver.send("next")
+        check(Ends.said(receiver, seen) == "listening", "the server does not listen")
+        sender = client.start([*words, server.address(CONTROL_RAIL), str(number)], env=env)
+        sender.wait_line("^ready$")
+        check(Ends.said(receiver, seen + 1) == "ok", "not connected")
+        return sender
+
+    first = connect(0, PATCHED)
+    shift.protected(server, 1)
+    message(receiver, first, 4)
+    shift.must(server, "pair", "drain", bed.nics.default)
+    shift.protected(server, 1, "fallback")
+    message(receiver, first, 4)
+
+    second = connect(1, {})
+    for _ in range(3):
+        message(receiver, second, 20)
+        message(receiver, first, 20)
+    states = sorted(row["state"] for row in shift.qps(server))
+    check(states == ["fallback", "unprotected"], f"one is away and one is not: {states}")
+
+    shift.must(server, "pair", "undrain", bed.nics.default)
+    message(receiver, second, 10)
+    second.send("end")
+    second.expect(0)
+    message(receiver, first, 20)
+    first.send("end")
+    first.expect(0)
+    receiver.send("end")
+    receiver.expect(0)
 
 
 for _name, (_options, _qps, _side, _kernels) in FAULTS.items():

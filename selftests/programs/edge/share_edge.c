@@ -1,0 +1,197 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * QPs that share receives, and that are connected one after the other.
+ *
+ * usage: share_edge DEVICE				the server
+ *	  share_edge DEVICE SERVER NUMBER	a client: 0 is the first QP of the server's
+ * Lines on stdin, each answered with one line:
+ *	next	server: wait for the next client, whose QP gets one on the same SRQ
+ *	got N	server: receive N messages, in order for each QP, each in a receive of its own,
+ *		which is posted again
+ *	send N	client: send N messages, and wait for each
+ *	end
+ */
+#include <stdbool.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include "edge.h"
+
+#define PORT	18560
+#define QPS	4
+#define RECVS	8
+#define SIZE	1500		/* more than one packet */
+
+struct rig {
+	struct ibv_context *context;
+	struct ibv_pd *pd;
+	struct ibv_cq *cq;
+	struct ibv_srq *srq;
+	struct ibv_mr *mr;
+	struct ibv_qp *qp[QPS];
+	unsigned int qps, number, sent, seen[QPS];
+	bool posted[RECVS];
+	unsigned char in[RECVS][SIZE], out[SIZE];
+};
+
+static void post(struct rig *rig, unsigned int i)
+{
+	struct ibv_sge sge = {
+		.addr = (uintptr_t)rig->in[i], .length = SIZE, .lkey = rig->mr->lkey,
+	};
+	struct ibv_recv_wr *bad, wr = { .wr_id = i, .sg_list = &sge, .num_sge = 1 };
+
+	memset(rig->in[i], 0, SIZE);
+	rig->posted[i] = true;
+	if (ibv_post_srq_recv(rig->srq, &wr, &bad))
+		die("receive");
+}
+
+static void next(struct rig *rig, const char *server)
+{
+	struct ibv_qp_init_attr attr = {
+		.cap = { .max_send_wr = 4, .max_recv_wr = 1, .max_send_sge = 1,
+			 .max_recv_sge = 1 },
+		.qp_type = IBV_QPT_RC, .send_cq = rig->cq, .recv_cq = rig->cq, .srq = rig->srq,
+	};
+	unsigned int n = rig->qps++;
+	struct end mine = {}, peer;
+	struct ibv_qp *qp;
+	int fd, index;
+
+	qp = n < QPS ? ibv_create_qp(rig->pd, &attr) : NULL;
+	if (!qp)
+		die("QP");
+	rig->qp[n] = qp;
+	fd = meet(server, PORT + (server ? rig->number : n));
+	mine.qpn = qp->qp_num;
+	index = find_gid(rig->context, &mine.gid);
+	exchange(fd, &mine, &peer, sizeof(mine));
+	connect_qp(qp, index, &peer);
+	/* neither sends before both receive */
+	exchange(fd, &mine, &peer, sizeof(mine));
+}
+
+/* Wrong: who sent it, its number, its bytes, or the receive. */
+static bool is_right(struct rig *rig, const struct ibv_wc *wc)
+{
+	const unsigned char *in = rig->in[wc->wr_id % RECVS];
+	unsigned int n, i;
+
+	for (n = 0; n < rig->qps && rig->qp[n]->qp_num != wc->qp_num; n++)
+		;
+	if (n == rig->qps || wc->wr_id >= RECVS || !rig->posted[wc->wr_id] ||
+	    wc->byte_len != SIZE || in[0] != n || in[1] != (unsigned char)++rig->seen[n])
+		return false;
+	for (i = 2; i < SIZE; i++)
+		if (in[i] != in[1])
+			return false;
+	return true;
+}
+
+static const char *receive(struct rig *rig, unsigned int count)
+{
+	struct ibv_wc wc;
+
+	while (count) {
+		if (!poll_cq(rig->cq, &wc))
+			continue;
+		if (wc.status)
+			return ibv_wc_status_str(wc.status);
+		if (!is_right(rig, &wc))
+			return "wrong: VIOLATION";
+		rig->posted[wc.wr_id] = false;
+		post(rig, wc.wr_id);
+		count--;
+	}
+	return "ok";
+}
+
+static const char *send_all(struct rig *rig, unsigned int count)
+{
+	struct ibv_sge sge = {
+		.addr = (uintptr_t)rig->out, .length = SIZE, .lkey = rig->mr->lkey,
+	};
+	struct ibv_send_wr *bad, wr = {
+		.opcode = IBV_WR_SEND, .send_flags = IBV_SEND_SIGNALED, .sg_list = &sge,
+		.num_sge = 1,
+	};
+	struct ibv_wc wc;
+
+	for (; count; count--) {
+		memset(rig->out, ++rig->sent, SIZE);
+		rig->out[0] = rig->number;
+		if (ibv_post_send(rig->qp[0], &wr, &bad))
+			die("post");
+		while (!poll_cq(rig->cq, &wc))
+			;
+		if (wc.status)
+			return ibv_wc_status_str(wc.status);
+	}
+	return "ok";
+}
+
+static void set_up(struct rig *rig, const char *device, bool serves)
+{
+	struct ibv_srq_init_attr attr = { .attr = { .max_wr = RECVS, .max_sge = 1 } };
+	unsigned int i;
+
+	rig->context = open_device(device);
+	rig->pd = ibv_alloc_pd(rig->context);
+	rig->cq = ibv_create_cq(rig->context, 64, NULL, NULL, 0);
+	rig->mr = ibv_reg_mr(rig->pd, rig, sizeof(*rig), IBV_ACCESS_LOCAL_WRITE);
+	if (!rig->mr || !rig->cq)
+		die("set-up");
+	if (!serves)
+		return;
+	rig->srq = ibv_create_srq(rig->pd, &attr);
+	if (!rig->srq)
+		die("SRQ");
+	for (i = 0; i < RECVS; i++)
+		post(rig, i);
+}
+
+static void close_all(struct rig *rig)
+{
+	while (rig->qps--)
+		if (ibv_destroy_qp(rig->qp[rig->qps]))
+			die("destroy");
+	if (rig->srq && ibv_destroy_srq(rig->srq))
+		die("destroy SRQ");
+	say("closed");
+}
+
+int main(int argc, char **argv)
+{
+	static struct rig rig;
+	char line[64], word[16];
+	unsigned int n;
+
+	if (argc != 2 && argc != 4) {
+		fprintf(stderr, "usage: share_edge DEVICE [SERVER NUMBER]\n");
+		return 2;
+	}
+	rig.number = argc == 4 ? atoi(argv[3]) : 0;
+	set_up(&rig, argv[1], argc == 2);
+	if (argc == 4)
+		next(&rig, argv[2]);
+	say("ready");
+	while (fgets(line, sizeof(line), stdin)) {
+		n = 0;
+		if (sscanf(line, "%15s %u", word, &n) < 1)
+			break;
+		if (!strcmp(word, "next")) {
+			next(&rig, NULL);
+			say("ok");
+		} else if (!strcmp(word, "got")) {
+			say(receive(&rig, n));
+		} else if (!strcmp(word, "send")) {
+			say(send_all(&rig, n));
+		} else {
+			break;
+		}
+	}
+	close_all(&rig);
+	return 0;
+}
