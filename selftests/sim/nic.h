@@ -123,7 +123,7 @@ void sim_landed(int end, const struct sim_wr *wr, u32 packet, u64 data);
 /* recvs.c: a receive of a shared queue is taken; or not used in the end */
 void sim_recv_taken(int end, u64 addr, u32 srq, bool ring);
 void sim_recv_lent(int end, u64 addr);
-void sim_limit_unsure(int end);	/* the device does not say, or does not do what is asked */
+void sim_limit_again(int end);	/* the device does not say, or does not do what is asked */
 void sim_recv_dropped(int end, u64 addr);
 
 #endif /* SIM_NIC_H */

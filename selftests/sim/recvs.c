@@ -109,9 +109,13 @@ static void limit_check(const struct shared *srq, u32 r)
 		sim_fail("few receives are left in an SRQ, and no event has told so");
 }
 
-void sim_limit_unsure(int end)
+/*
+ * A kernel that begins to watch a limit cannot ask whether its event has come, or the device goes
+ * on watching, too: the event may come once too often, which is better than never.
+ */
+void sim_limit_again(int end)
 {
-	shared[end].unsure = true;
+	shared[end].again = shared[end].limits;
 }
 
 /* The event of an SRQ whose receives get few. */
@@ -120,8 +124,10 @@ void saw_limit(struct ib_event *event, void *context)
 	struct shared *srq = context;
 
 	sim_log("%c application: few receives are left", 'a' + (int)(srq - shared));
-	if (!srq->limit && !srq->unsure && !srq->asking)
+	if (!srq->limit && !srq->unsure && !srq->asking && !srq->again)
 		sim_fail("an SRQ has an event that nobody has asked for");
+	if (!srq->limit)
+		srq->again = false;
 	srq->limit = 0;
 }
 

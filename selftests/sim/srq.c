@@ -155,10 +155,10 @@ int sim_srq_modify(struct ib_srq *ib, struct ib_srq_attr *attr, enum ib_srq_attr
 	struct sim_srq *srq = to_srq(ib);
 	int err = sim_verb("modify SRQ");
 
-	if (err) {
-		sim_limit_unsure(srq->dev->end);
+	if (err && mask & IB_SRQ_LIMIT)
+		sim_limit_again(srq->dev->end);
+	if (err)
 		return err;
-	}
 	if (mask & IB_SRQ_MAX_WR) {
 		struct sim_ring *from = srq->ring++;
 
@@ -174,7 +174,7 @@ int sim_srq_query(struct ib_srq *ib, struct ib_srq_attr *attr)
 	int err = sim_verb("query SRQ");
 
 	if (err)
-		sim_limit_unsure(to_srq(ib)->dev->end);
+		sim_limit_again(to_srq(ib)->dev->end);
 	attr->max_wr = to_srq(ib)->max;
 	attr->max_sge = 1;
 	attr->srq_limit = to_srq(ib)->limit;

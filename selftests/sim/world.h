@@ -58,6 +58,7 @@ struct shared {
 	bool asking;			/* for that event */
 	u32 limits;			/* how many were set */
 	bool unsure;			/* whether one is wanted */
+	bool again;			/* it may come once too often */
 	bool gone;			/* its backup device has gone, perhaps with receives */
 	u64 dry;			/* until then nobody posts */
 };
