@@ -195,6 +195,11 @@ static void poll_thread(void *arg)
 	end(s);
 }
 
+bool app_is_put_off(void)
+{
+	return sim_is_put_off(app_thread) || sim_is_put_off(poll_thread);
+}
+
 void app_start(struct side *s)
 {
 	s->threads = 1 + plan.pollers;

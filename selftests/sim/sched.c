@@ -138,6 +138,7 @@ struct sim_thread *sim_thread_start(int end, const char *name, sim_fn *fn, void 
 	t->softirq = softirq;
 	t->begun = false;
 	t->dead = false;
+	t->put_off = false;
 	t->work = NULL;
 	t->wq = NULL;
 	t->wake.fn = awake;
@@ -151,6 +152,16 @@ u32 sim_threads(void)
 	for (i = 0; i < sim_top; i++)
 		n += sim_thread[i].state != FREE;
 	return n;
+}
+
+bool sim_is_put_off(sim_fn *fn)
+{
+	u32 i;
+
+	for (i = 0; i < sim_top; i++)
+		if (sim_thread[i].state != FREE && sim_thread[i].fn == fn && sim_thread[i].put_off)
+			return true;
+	return false;
 }
 
 void sim_might_sleep(const char *what)
@@ -210,7 +221,9 @@ void sim_point(void)
 		u64 ns = put_off_ns();
 
 		sim_log("      %s, for %llu us", sim_self->name, (unsigned long long)(ns / 1000));
+		sim_self->put_off = true;
 		sim_sleep(ns);
+		sim_self->put_off = false;
 	} else if (!sim_draw(sim_self->spins ? 16 : 3)) {
 		yield();
 	}

@@ -41,6 +41,7 @@ void sim_become(int end);		/* the thread runs at that end from here on */
 void sim_start(void);
 bool sim_step(void);			/* false: nothing will ever happen */
 u32 sim_threads(void);			/* those that are not over */
+bool sim_is_put_off(sim_fn *fn);	/* a thread that runs @fn */
 void sim_weather(u32 put_off_odds);	/* how often a thread is put off; 0: never */
 
 /* mem.c */

@@ -18,6 +18,7 @@ struct sim_thread {
 	sim_fn *fn;
 	void *arg;
 	bool softirq, begun, dead;
+	bool put_off;
 	struct sim_timer wake;
 	struct sim_lock *wants;
 	struct sim_lock *held[HELD_MAX];

@@ -47,7 +47,7 @@ static void ends(void)
 
 	/* a wanted move may be tried again: at rest is who stays so */
 	for (end_ns = sim_now + SETTLED_NS; ; sim_sleep(MS(20))) {
-		calm = any_side(is_busy) ? 0 : calm + 1;
+		calm = any_side(is_busy) || app_is_put_off() ? 0 : calm + 1;
 		if (calm == 75 || sim_now >= end_ns)
 			break;
 	}

@@ -132,6 +132,7 @@ void call_start(int end, const char *name, sim_fn *fn, const struct call *what);
 
 /* app.c */
 void app_start(struct side *s);
+bool app_is_put_off(void);		/* one of them, in the middle of something */
 
 /* library.c: what a patched provider does, between an application and its device */
 struct sim_wc { u64 wr_id; u32 status, byte_len, imm; bool recv; };
