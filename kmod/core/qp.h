@@ -334,6 +334,7 @@ struct shift_qp_proxies {
  * @live: it can receive.
  * @left: it has left its path before other QPs of the SRQ.
  * @waits: READY is to be sent when the SRQ's receives are on the new path.
+ * @stranded: it waits for receives that have gone on to another pool meanwhile.
  * @overdue: it has left its path, and other QPs of the SRQ could not follow in time.
  * @keeps: nothing is half received: on the same path it may go on drawing from the same pool;
  *	sqp->lock.
@@ -348,6 +349,7 @@ struct shift_qp_srq {
 	bool live;
 	bool left;
 	bool waits;
+	bool stranded;
 	bool overdue;
 	bool keeps;
 	struct list_head done;

@@ -50,10 +50,11 @@ static void srq_arm(struct shift_srq *ssrq)
 		mod_delayed_work(shift_wq, &ssrq->timer, msecs_to_jiffies(FOLLOW_MS));
 }
 
-/* Is it late, and can it follow, now or after what it is doing? */
+/* Are the receives elsewhere, and can it follow, now or after what it is doing? */
 static bool member_can_follow(const struct shift_qp *sqp)
 {
-	return member_is_late(sqp) && sqp->srqm.ssrq->pool && !member_is_stuck(sqp) &&
+	return (member_is_late(sqp) || sqp->srqm.stranded) && sqp->srqm.ssrq->pool &&
+	       !member_is_stuck(sqp) &&
 	       shift_state_is_protected(READ_ONCE(sqp->fo.state));
 }
 
@@ -163,6 +164,7 @@ static void member_stops(struct shift_qp *sqp)
 	sqp->srqm.live = false;
 	sqp->srqm.pool = NULL;
 	sqp->srqm.waits = false;
+	sqp->srqm.stranded = false;
 	sqp->srqm.overdue = false;
 	srq_check(sqp->srqm.ssrq);
 	srq_share(sqp->srqm.ssrq);
@@ -372,7 +374,7 @@ void shift_srq_fenced(struct shift_qp *sqp)
 bool shift_srq_ready(struct shift_qp *sqp, struct shift_srq_pool *pool)
 {
 	struct shift_srq *ssrq = sqp->srqm.ssrq;
-	bool ready;
+	bool ready, stranded;
 
 	lockdep_assert_held(&sqp->lock);
 	if (!ssrq)
@@ -384,6 +386,16 @@ bool shift_srq_ready(struct shift_qp *sqp, struct shift_srq_pool *pool)
 		sqp->srqm.live = true;
 	}
 	sqp->srqm.waits = !ready;
+	/*
+	 * The others have gone on from @pool before this one has looked: without READY it draws
+	 * from nothing, so they did not wait for it.  It follows them.
+	 */
+	stranded = !ready && ssrq->pool && !ssrq->target && !ssrq->broken;
+	if (stranded && !sqp->srqm.stranded) {
+		srq_tell_late(ssrq);
+		shift_qp_kick(sqp, SHIFT_QPB_FOLLOW);
+	}
+	sqp->srqm.stranded = stranded;
 	mutex_unlock(&ssrq->lock);
 	return ready;
 }
