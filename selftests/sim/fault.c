@@ -2,6 +2,7 @@
 /* What goes wrong in a run, and its repair. */
 #include <stdio.h>
 #include "world.h"
+#include <uapi/linux/shift.h>
 
 static u64 fault_length(void)
 {
@@ -104,6 +105,18 @@ static int fault_net(void)
 	return path == 1;
 }
 
+/* The other end's NIC stops with it, and cannot be asked what it has executed of @end's. */
+static void nic_stops(int end, int net)
+{
+	char text[100];
+
+	if (plan.mild || plan.policy[end] != SHIFT_POLICY_AT_LEAST_ONCE || sim_draw(3))
+		return;
+	snprintf(text, sizeof(text), "device %c%d cannot be asked", 'a' + !end, net);
+	if (sim_upset(1, text))
+		dev[!end][net].dumb = true;
+}
+
 static void one_fault(void)
 {
 	int net = fault_net(), end = sim_draw(SIM_ENDS), kind = sim_draw(plan.mild ? 8 : 11);
@@ -170,6 +183,7 @@ static void one_fault(void)
 		if (!sim_upset(1, text))
 			return;
 		sim_net[net].dark[0] = sim_net[net].dark[1] = sim_now + length;
+		nic_stops(end, net);
 		break;
 	case 3:
 		snprintf(text, sizeof(text), "path %d is dark towards end %d for %llu ms", net, end,
@@ -177,6 +191,7 @@ static void one_fault(void)
 		if (!sim_upset(1, text))
 			return;
 		sim_net[net].dark[end] = sim_now + length;
+		nic_stops(end, net);
 		break;
 	case 4:
 		snprintf(text, sizeof(text), "port %c%d is down for %llu ms", 'a' + end, net,
@@ -259,16 +274,19 @@ static void registers_anew(void)
 		memory_anew(end, breaks);
 }
 
+/* An SRQ gives the peers of its QPs three seconds; its own end may be later than that. */
 static void storm(void)
 {
-	u32 ends = 1 + sim_draw(3), ms = sim_draw_between(300, 3000);
+	u32 ends = 1 + sim_draw(3), ms;
 	char text[100];
 	int end;
 
 	for (end = 0; end < SIM_ENDS; end++) {
+		ms = sim_draw_between(300, shared[!end].there || sim_draw(2) ? 3000 : 6000);
 		snprintf(text, sizeof(text), "work items of end %d are late, by up to %u ms", end, ms);
 		if (ends >> end & 1 && sim_upset(1, text))
 			kernel[end]->storm(MS(ms));
+		plan.calm_ms = max(plan.calm_ms, 8 * ms);
 	}
 }
 
@@ -295,6 +313,7 @@ void faults(void)
 {
 	u32 i, ms;
 
+	plan.calm_ms = 5000;
 	if (plan.storm)
 		storm();
 	for (i = 0; i < plan.faults; i++) {
@@ -312,12 +331,12 @@ void faults(void)
 		one_fault();
 		/* one at a time: by then both ends are back at rest */
 		if (plan.mild) {
-			sim_sleep(MS(plan.storm ? 25000 : 5000));
+			sim_sleep(MS(plan.calm_ms));
 			net_mended();
 		}
 		fail_back();
 		if (plan.mild)
-			sim_sleep(MS(plan.storm ? 25000 : 5000));
+			sim_sleep(MS(plan.calm_ms));
 		if (plan.anew && sim_draw(2))
 			registers_anew();
 	}
@@ -333,8 +352,10 @@ void repair(void)
 	for (net = 0; net < SIM_NETS; net++) {
 		sim_net[net].dark[0] = sim_net[net].dark[1] = 0;
 		sim_net[net].loss = sim_net[net].delay = 0;
-		for (end = 0; end < SIM_ENDS; end++)
+		for (end = 0; end < SIM_ENDS; end++) {
 			port_set(end, net, false);
+			dev[end][net].dumb = false;
+		}
 	}
 	for (end = 0; end < SIM_ENDS; end++)
 		kernel[end]->storm(0);

@@ -152,6 +152,10 @@ static int query(struct ib_qp *ib, struct ib_qp_attr *attr, int mask, struct ib_
 
 	if (err)
 		return err;
+	if (to_qp(ib)->dev->dumb) {
+		sim_verb_failed = true;
+		return -EIO;
+	}
 	attr->qp_state = to_qp(ib)->state;
 	attr->rq_psn = to_qp(ib)->expected;
 	return 0;

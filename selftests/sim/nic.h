@@ -43,6 +43,7 @@ struct sim_dev {
 	bool down;
 	bool dead;		/* nothing goes in or out, as its node has crashed or it is removed */
 	bool gone;		/* it is removed */
+	bool dumb;		/* it does not say how far its QPs have got */
 	bool forgets;		/* at RESET: what was received, completions not polled, indices */
 };
 

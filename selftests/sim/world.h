@@ -101,6 +101,7 @@ struct plan {
 	bool restarts, late, removes, again, anew, lower[SIM_NETS];
 	bool reads, atomics, twice, global;	/* a counter may be reached through both devices */
 	struct sim_shape shape;
+	u32 calm_ms;			/* from one fault of a mild run to the next */
 	u32 qps, faults, pace, mail, naps, dry, policy[SIM_ENDS];
 };
 
