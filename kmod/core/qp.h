@@ -226,6 +226,7 @@ struct shift_qp_move {
  * @aborted: the handback was given up; the failover back to a proxy QP is not counted.
  * @tired: a post has waited for too long; ledger_lock.
  * @connected: the application's own QP is connected, and the handback is not over.
+ * @quiet: it receives, and does not send, because the peer's may not be connected.
  * @alone: the peer's QP is gone: its READY is not waited for.
  * @nudged: a message to the provider is in a side ring, and was not polled.
  * @nudged_ns: ktime when it was put there.
@@ -244,6 +245,7 @@ struct shift_qp_handback {
 	bool aborted;
 	bool tired;
 	bool connected;
+	bool quiet;
 	bool alone;
 	bool nudged;
 	u64 nudged_ns, awake_ns, next_ns;

@@ -397,8 +397,13 @@ enum shift_event shift_failover_prepare(struct shift_qp *sqp, const struct shift
 			return SHIFT_EV_NO_QP;
 		break;
 	case SHIFT_ACT_UNPROTECT:
-		if (shift_failover_keeps_error(sqp))
+		/* from the middle of a handback, too: nobody else would let its own QP send */
+		if (shift_handback_start(sqp) || shift_failover_keeps_error(sqp))
 			return SHIFT_EV_FAIL;
+		break;
+	case SHIFT_ACT_REPLAY:
+		if (shift_handback_start(sqp))
+			return SHIFT_EV_DEADLINE;
 		break;
 	case SHIFT_ACT_FAIL:
 		if (rule->event == SHIFT_EV_RX_UNKNOWN)

@@ -10,6 +10,7 @@ struct shift_qp_counts;
 /* handback.c */
 bool shift_handback_able(struct shift_qp *sqp);
 void shift_handback_forget(struct shift_qp *sqp);
+int shift_handback_start(struct shift_qp *sqp);		/* sqp->lock */
 int shift_handback_arm(struct shift_qp *sqp, u32 epoch, u32 qpn);
 
 /* fence.c */

@@ -180,6 +180,7 @@ void shift_handback_forget(struct shift_qp *sqp)
 	/* the application's RESET may have lost the message; a second one does no harm */
 	WRITE_ONCE(sqp->handback.nudged, false);
 	sqp->handback.connected = false;
+	sqp->handback.quiet = false;
 	sqp->handback.alone = false;
 }
 
@@ -241,6 +242,7 @@ bool shift_handback_ready(struct shift_qp *sqp)
 	sqp->app.sq_psn = shift_start_psn(sqp->cookie, sqp->fo.armed[0].epoch);
 	sqp->app.rq_psn = sqp->fo.armed[0].psn;
 	sqp->handback.connected = true;
+	sqp->handback.quiet = true;
 	sqp->fo.path = 0;
 	/* from here on the driver flushes, not the ledger */
 	spin_lock_bh(&sqp->ledger_lock);
@@ -249,6 +251,32 @@ bool shift_handback_ready(struct shift_qp *sqp)
 	spin_unlock_bh(&sqp->ledger_lock);
 	clear_bit(SHIFT_QPB_FENCED, &sqp->pend.flags);
 	return true;
+}
+
+/**
+ * shift_handback_start - let the application's own QP send, because the peer's is connected
+ * @sqp: the QP, locked.
+ *
+ * Before, what the application has posted would be repeated in vain, until the QP breaks: the
+ * peer's provider may take longer than the retries of the QP.
+ *
+ * Context: process context; may sleep on the device.
+ * Return: 0, also if it sends already; or a negative errno.
+ */
+int shift_handback_start(struct shift_qp *sqp)
+{
+	int err;
+
+	lockdep_assert_held(&sqp->lock);
+	if (!sqp->handback.quiet)
+		return 0;
+	err = shift_qp_restart(sqp);
+	if (err)
+		pr_warn_ratelimited("%s qp %u: cannot send again (%d)\n",
+				    sqp->sdev->name, sqp->qpn, err);
+	else
+		sqp->handback.quiet = false;
+	return err;
 }
 
 /**

@@ -143,7 +143,10 @@ static int qp_to_init(struct shift_qp *sqp, struct shift_proxy *b, struct ib_qp_
 	return qp_modify(sqp, b, attr, INIT_MASK);
 }
 
-/* Bring it to the state to which the application has brought its own QP. */
+/*
+ * Bring a proxy QP to the state to which the application has brought its own QP, and (@b is NULL)
+ * that one to RTR.
+ */
 static int qp_connect(struct shift_qp *sqp, struct shift_proxy *b, u32 epoch, u32 qpn)
 {
 	struct ib_qp_attr *attr;
@@ -157,8 +160,8 @@ static int qp_connect(struct shift_qp *sqp, struct shift_proxy *b, u32 epoch, u3
 	if (!err)
 		err = qp_to_rtr(sqp, b, qpn, epoch, attr);
 	/* the application's timeout is not known before RTS; nothing is sent by then */
-	if (!err && sqp->app.state != IB_QPS_RTR)
-		err = b ? proxy_to_rts(b, epoch, attr) : qp_to_rts(sqp, NULL, epoch, attr);
+	if (!err && b && sqp->app.state != IB_QPS_RTR)
+		err = proxy_to_rts(b, epoch, attr);
 	kfree(attr);
 	return err;
 }
@@ -180,6 +183,8 @@ int shift_proxy_connect(struct shift_proxy *b, u32 epoch, u32 qpn)
  * shift_qp_reconnect - connect the application's own QP, which is in RESET, to the peer's own QP
  * @sqp: the QP, which shift_handback_arm() has armed.
  *
+ * It receives then, and sends after shift_qp_restart().
+ *
  * Return: 0 or a negative errno; then the QP is in RESET again.
  */
 int shift_qp_reconnect(struct shift_qp *sqp)
@@ -189,6 +194,26 @@ int shift_qp_reconnect(struct shift_qp *sqp)
 
 	if (err)
 		qp_modify(sqp, NULL, &reset, IB_QP_STATE);
+	return err;
+}
+
+/**
+ * shift_qp_restart - let the application's own QP send, which shift_qp_reconnect() has connected
+ * @sqp: the QP, whose peer is connected, too.
+ *
+ * Return: 0 or a negative errno.
+ */
+int shift_qp_restart(struct shift_qp *sqp)
+{
+	struct ib_qp_attr *attr;
+	int err;
+
+	lockdep_assert_held(&sqp->lock);
+	attr = kzalloc(sizeof(*attr), GFP_NOIO);
+	if (!attr)
+		return -ENOMEM;
+	err = qp_to_rts(sqp, NULL, sqp->fo.armed[0].epoch, attr);
+	kfree(attr);
 	return err;
 }
 

@@ -26,6 +26,7 @@ int shift_replay_post(struct shift_qp *sqp, u32 *rkey);	/* ledger_lock */
 u32 shift_start_psn(u64 cookie, u32 epoch);		/* no lock needed */
 int shift_proxy_modify(struct shift_qp *sqp, int mask);
 int shift_qp_reconnect(struct shift_qp *sqp);
+int shift_qp_restart(struct shift_qp *sqp);
 int shift_proxy_connect(struct shift_proxy *b, u32 epoch, u32 qpn);
 
 /* post.c */

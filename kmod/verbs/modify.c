@@ -203,6 +203,10 @@ static int wrap_modify_qp(struct ib_qp *qp, struct ib_qp_attr *attr, int mask,
 		err = qp_modify_away(sqp, attr, mask, udata);
 		goto unlock;
 	}
+	/* in a handback: for its application it has been in RTS all the time */
+	err = to == IB_QPS_ERR || to == IB_QPS_RESET ? 0 : shift_handback_start(sqp);
+	if (err)
+		goto unlock;
 	if (to == IB_QPS_RTS) {
 		if (sqp->app.state != IB_QPS_RTS && sqp->rings.registered) {
 			if (!sqp->rings.start_told)
@@ -266,7 +270,7 @@ static int wrap_query_qp(struct ib_qp *qp, struct ib_qp_attr *attr, int mask,
 		mutex_lock(&sqp->lock);
 	err = sdev->saved.query_qp(qp, attr, mask, init);
 	if (sqp) {
-		if (!err && shift_qp_is_away(sqp))
+		if (!err && (shift_qp_is_away(sqp) || sqp->handback.quiet))
 			qp_show_away(sqp, attr);
 		mutex_unlock(&sqp->lock);
 	}

@@ -107,6 +107,9 @@ static bool rebase(struct side *s)
 	if (kernel[s->end]->rebase(&s->app, &base))
 		return false;
 	sim_log("%c qp %u: application: its rings begin anew", 'a' + s->end, s->qpn);
+	/* longer than the retries of a QP may take, and not longer than a handback */
+	if (sim_upset(8, "a provider takes its time to begin its rings anew"))
+		sim_sleep(sim_draw_between(MS(5), MS(250)));
 	sim_point();
 	rotate(&s->app.sq, base.sq_base);
 	rotate(&s->app.rq, base.rq_base);
