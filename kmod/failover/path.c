@@ -153,13 +153,15 @@ u8 shift_path_choose(const struct shift_qp *sqp)
 	bool away = shift_qp_is_moved(sqp) || sqp->handback.connected;
 	bool home = away && shift_path_works(sqp, SHIFT_PATH_HOME);
 	bool backup = shift_path_works(sqp, SHIFT_PATH_BACKUP);
+	bool returns = sqp->fo.to == SHIFT_PATH_OWN && sqp->fo.state != SHIFT_ST_RUN && away;
 
 	if (others && (must || shift_path_link_up(sqp, others)))
 		return shift_path_link_up(sqp, others) ? others : 0;
+	/* a handback that has failed goes back, in the dark too: posts are held until it does */
+	if (returns && home == backup)
+		return SHIFT_PATH_HOME;
 	if (!home || !backup)
 		return home ? SHIFT_PATH_HOME : backup ? SHIFT_PATH_BACKUP : 0;
-	if (sqp->fo.to == SHIFT_PATH_OWN && sqp->fo.state != SHIFT_ST_RUN && away)
-		return SHIFT_PATH_HOME;		/* the handback has failed */
 	if (sqp->fo.asks)
 		return sqp->fo.to == SHIFT_PATH_BACKUP ? SHIFT_PATH_HOME : SHIFT_PATH_BACKUP;
 	return sqp->fo.path == SHIFT_PATH_BACKUP ? SHIFT_PATH_HOME : SHIFT_PATH_BACKUP;

@@ -117,6 +117,22 @@ static void nic_stops(int end, int net)
 		dev[!end][net].dumb = true;
 }
 
+/* The QPs' own retries bridge that. */
+static void all_dark(void)
+{
+	u64 length = sim_draw_between(MS(1100), MS(2500));
+	char text[100];
+	int net;
+
+	snprintf(text, sizeof(text), "all is dark for %llu ms", (unsigned long long)(length / MS(1)));
+	if (!sim_upset(1, text))
+		return;
+	harmed = true;
+	for (net = 0; net < SIM_NETS; net++)
+		sim_net[net].dark[0] = sim_net[net].dark[1] = sim_now + length;
+	sim_sleep(length);
+}
+
 static void one_fault(void)
 {
 	int net = fault_net(), end = sim_draw(SIM_ENDS), kind = sim_draw(plan.mild ? 8 : 11);
@@ -157,17 +173,13 @@ static void one_fault(void)
 		return;
 	}
 	if (plan.patient && !sim_draw(2)) {
-		length = sim_draw_between(MS(1100), MS(2500));
-		snprintf(text, sizeof(text), "connection %d is silent, and then all is dark for %llu ms",
-			 net, (unsigned long long)(length / MS(1)));
-		if (!sim_upset(1, text))
-			return;
-		harmed = true;
-		net_break(net, true);
+		snprintf(text, sizeof(text), "connection %d is silent", net);
+		if (sim_upset(1, text)) {
+			harmed = true;
+			net_break(net, true);
+		}
 		sim_sleep(sim_draw_between(US(20), MS(2)));
-		for (net = 0; net < SIM_NETS; net++)
-			sim_net[net].dark[0] = sim_net[net].dark[1] = sim_now + length;
-		sim_sleep(length);
+		all_dark();
 		return;
 	}
 	if (!plan.mild && shared[end].made && !sim_draw(8)) {
@@ -251,14 +263,20 @@ static void fail_back(void)
 	if (sim_upset(1, "failback"))
 		call_start(end, "operator", move_thread,
 			   &(struct call) { .end = end, .down = true });
-	if (plan.mild || !sim_draw(3))
+	if ((plan.mild && !plan.patient) || !sim_draw(3))
 		return;
 	/* the next fault comes into the middle of it, if it is soon */
 	for (end_ns = sim_now + MS(400); !any_returns() && sim_now < end_ns; )
 		sim_sleep(sim_draw_between(US(10), MS(1)));
 	if (any_returns() && sim_draw(3)) {
 		sim_sleep(sim_draw_between(US(1), MS(2)));
-		one_fault();
+		if (!plan.patient) {
+			one_fault();
+			return;
+		}
+		all_dark();
+		sim_sleep(MS(plan.calm_ms));
+		net_mended();
 	}
 }
 
