@@ -87,7 +87,7 @@ void shift_qp_note_queued(struct shift_qp *sqp, u32 epoch)
 {
 	spin_lock_bh(&sqp->inbox_lock);
 	sqp->pend.queued_epoch = epoch;
-	sqp->pend.queued_ns = ktime_get_ns();
+	WRITE_ONCE(sqp->pend.queued_ns, ktime_get_ns());
 	spin_unlock_bh(&sqp->inbox_lock);
 }
 
@@ -106,6 +106,14 @@ u64 shift_qp_queued_at(struct shift_qp *sqp, u32 epoch)
 	at = sqp->pend.queued_epoch == epoch ? sqp->pend.queued_ns : 0;
 	spin_unlock_bh(&sqp->inbox_lock);
 	return at;
+}
+
+/* Has the peer said just now that its QP has not come to look at what was sent?  Racy by nature. */
+bool shift_qp_peer_is_late(const struct shift_qp *sqp)
+{
+	u64 at = READ_ONCE(sqp->pend.queued_ns);
+
+	return at && ktime_get_ns() - at < shift_scaled_ns(SHIFT_LATE_MS);
 }
 
 /*

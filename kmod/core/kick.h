@@ -73,6 +73,7 @@ struct shift_mailbox {
 /* ms */
 #define SHIFT_RESEND_MS	100	/* between copies of a message that may be lost */
 #define SHIFT_AGAIN_MS	500	/* to the next try while the port stays down */
+#define SHIFT_LATE_MS	1000	/* for which a peer that is late has said so; scaled */
 #define SHIFT_WATCH_MS	2000	/* for what was posted to make progress */
 #define SHIFT_KEY_MS	10000	/* for a peer to tell a remote key */
 #define SHIFT_GONE_MS	1500	/* for RDMA CM to tell that a peer has gone: link/dreq.c */
@@ -86,6 +87,7 @@ void shift_qp_timer(struct work_struct *work);
 bool shift_qp_post_msg(struct shift_qp *sqp, const struct shift_msg *m);
 void shift_qp_note_queued(struct shift_qp *sqp, u32 epoch);	/* any that may take a spinlock */
 u64 shift_qp_queued_at(struct shift_qp *sqp, u32 epoch);
+bool shift_qp_peer_is_late(const struct shift_qp *sqp);			/* any */
 bool shift_qp_take_msg(struct shift_qp *sqp, struct shift_msg *m, u32 kept);
 void shift_qp_keep_msg(struct shift_qp *sqp, const struct shift_msg *m);
 void shift_qp_clear_msgs(struct shift_qp *sqp, bool pair);

@@ -175,8 +175,11 @@ void shift_failover_resend(struct shift_qp *sqp)
  * The peer asked again, as our answer may be lost: send it again.  But two ends in SYNC that wait
  * for the receives of an SRQ would answer each other as fast as the link is, hence the limit.
  */
-static void act_reack(struct shift_qp *sqp)
+static void act_reack(struct shift_qp *sqp, const struct shift_msg *m)
 {
+	struct shift_msg queued = {
+		.type = SHIFT_MSG_NACK, .epoch = m->epoch, .nack.code = SHIFT_NACK_QUEUED,
+	};
 	u64 now = ktime_get_ns();
 
 	if (sqp->fo.state == SHIFT_ST_SYNC &&
@@ -184,6 +187,9 @@ static void act_reack(struct shift_qp *sqp)
 		return;
 	sqp->fo.reacked_ns = now;
 	shift_failover_resend(sqp);
+	/* our READY waits for other QPs: the peer is to wait for as long as these are waited for */
+	if (m->type == SHIFT_MSG_PROGRESS && shift_srq_awaits(sqp))
+		shift_path_send(sqp, sqp->fo.to, &queued);
 }
 
 /*
@@ -448,7 +454,7 @@ enum shift_event shift_failover_act(struct shift_qp *sqp, const struct shift_rul
 		shift_failover_nack(sqp, m);
 		break;
 	case SHIFT_ACT_REACK:
-		act_reack(sqp);
+		act_reack(sqp, m);
 		break;
 	case SHIFT_ACT_JOIN:
 		return act_join(sqp, m);

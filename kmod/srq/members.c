@@ -400,6 +400,21 @@ bool shift_srq_ready(struct shift_qp *sqp, struct shift_srq_pool *pool)
 	return ready;
 }
 
+/* Does its READY wait for others, be it to leave their path or to be followed?  sqp->lock. */
+bool shift_srq_awaits(const struct shift_qp *sqp)
+{
+	struct shift_srq *ssrq = sqp->srqm.ssrq;
+	bool awaits;
+
+	lockdep_assert_held(&sqp->lock);
+	if (!ssrq)
+		return false;
+	mutex_lock(&ssrq->lock);
+	awaits = sqp->srqm.waits && !ssrq->broken;
+	mutex_unlock(&ssrq->lock);
+	return awaits;
+}
+
 /* Some members did not leave in time: those that have left fail, as they have no receives. */
 static void srq_give_up(struct shift_srq *ssrq)
 {
@@ -435,20 +450,24 @@ bool shift_srq_is_overdue(struct shift_qp *sqp)
 	return overdue;
 }
 
-/* Has a member that is to leave not come to look at what it was told one period ago? */
+/*
+ * Has a member that is to leave not come to look at what it was told one period ago, or does its
+ * peer say so of itself?
+ */
 static bool srq_is_late(const struct shift_srq *ssrq)
 {
 	struct shift_qp *sqp;
 
 	list_for_each_entry(sqp, &ssrq->members, srqm.node)
-		if (member_stays(sqp) && test_bit(SHIFT_QPB_FOLLOW, &sqp->pend.flags))
+		if (member_stays(sqp) && (test_bit(SHIFT_QPB_FOLLOW, &sqp->pend.flags) ||
+					  shift_qp_peer_is_late(sqp)))
 			return true;
 	return false;
 }
 
 /*
  * Members that have not left are told once more, until the deadline.  It is for members whose peers
- * do not answer: time in which one waits for its work item does not count.
+ * are mute: time in which one waits for a work item, its own or its peer's, does not count.
  */
 void shift_srq_timer(struct work_struct *work)
 {

@@ -18,6 +18,7 @@ u8 shift_srq_wanted(const struct shift_qp *sqp, bool *broken);
 int shift_srq_claim(struct shift_qp *sqp, struct shift_srq_pool *pool);
 void shift_srq_fenced(struct shift_qp *sqp);
 bool shift_srq_ready(struct shift_qp *sqp, struct shift_srq_pool *pool);
+bool shift_srq_awaits(const struct shift_qp *sqp);
 void shift_srq_timer(struct work_struct *work);
 void shift_srq_limit_set(struct shift_srq *ssrq);	/* ssrq->lock */
 
