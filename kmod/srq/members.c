@@ -10,83 +10,13 @@
  */
 #define pr_fmt(fmt) KBUILD_MODNAME ": " fmt
 
-#include <linux/ktime.h>
-#include <linux/sched/mm.h>
 #include <linux/slab.h>
 #include "core/kick.h"
-#include "core/node.h"
 #include "core/object.h"
 #include "core/qp.h"
 #include "core/srq.h"
 #include "pure/fsm.h"
 #include "srq/srq.h"
-
-#define FOLLOW_MS	50	/* members that have not left are told to follow this often */
-#define LATE_MS		6400	/* late ones ever more rarely, as a try holds posts up; at most */
-#define DEADLINE_MS	3000	/* for all members to leave, scaled */
-#define LATEST_MS	120000	/* the same, however late their work items are; scaled */
-
-/* Does it draw from the pool in use, so that the receives cannot leave that yet? */
-static bool member_stays(const struct shift_qp *sqp)
-{
-	return sqp->srqm.live && sqp->srqm.pool == sqp->srqm.ssrq->pool;
-}
-
-/* Is it on its own QP, though its SRQ is away?  The application has connected it since then. */
-static bool member_is_late(const struct shift_qp *sqp)
-{
-	return sqp->srqm.live && !sqp->srqm.pool && sqp->srqm.ssrq->rec.away;
-}
-
-/* Can it never leave its default NIC? */
-static bool member_is_stuck(const struct shift_qp *sqp)
-{
-	return !sqp->fo.path && shift_qp_mws_stay(sqp);
-}
-
-static void srq_arm(struct shift_srq *ssrq)
-{
-	if (!ssrq->dead)
-		mod_delayed_work(shift_wq, &ssrq->timer, msecs_to_jiffies(FOLLOW_MS));
-}
-
-/* Are the receives elsewhere, and can it follow, now or after what it is doing? */
-static bool member_can_follow(const struct shift_qp *sqp)
-{
-	return (member_is_late(sqp) || sqp->srqm.stranded) && sqp->srqm.ssrq->pool &&
-	       !member_is_stuck(sqp) &&
-	       shift_state_is_protected(READ_ONCE(sqp->fo.state));
-}
-
-/* A limit was set, or members are late: while both is so the ring is to be looked at. */
-void shift_srq_limit_set(struct shift_srq *ssrq)
-{
-	lockdep_assert_held(&ssrq->lock);
-	if (shift_srq_watch_limit(ssrq))
-		srq_arm(ssrq);
-}
-
-/* A member is late from now on, or the others are elsewhere: it may be able to follow soon. */
-static void srq_tell_late(struct shift_srq *ssrq)
-{
-	ssrq->late_ms = FOLLOW_MS;
-	ssrq->late_ns = ktime_get_ns();
-}
-
-static void srq_kick_members(struct shift_srq *ssrq)
-{
-	bool late = ktime_get_ns() >= ssrq->late_ns;
-	struct shift_qp *sqp;
-
-	list_for_each_entry(sqp, &ssrq->members, srqm.node)
-		if ((ssrq->broken && shift_state_is_protected(READ_ONCE(sqp->fo.state))) ||
-		    (ssrq->target && member_stays(sqp)) || (late && member_can_follow(sqp)))
-			shift_qp_kick(sqp, SHIFT_QPB_FOLLOW);
-	if (!late)
-		return;
-	ssrq->late_ns = ktime_get_ns() + (u64)ssrq->late_ms * NSEC_PER_MSEC;
-	ssrq->late_ms = min_t(u32, 2 * ssrq->late_ms, LATE_MS);
-}
 
 static void srq_set_pools(struct shift_srq *ssrq, struct shift_srq_pool *pool,
 			  struct shift_srq_pool *target)
@@ -122,7 +52,7 @@ static void srq_check(struct shift_srq *ssrq)
 		return;
 	list_for_each_entry(sqp, &ssrq->members, srqm.node) {
 		left |= sqp->srqm.left;
-		stay |= member_stays(sqp);
+		stay |= shift_srq_stays(sqp);
 	}
 	if (!left)
 		srq_forget_target(ssrq);
@@ -140,8 +70,8 @@ static void srq_check(struct shift_srq *ssrq)
 		if (sqp->srqm.waits)
 			shift_qp_kick(sqp, SHIFT_QPB_READY);
 	}
-	srq_tell_late(ssrq);
-	srq_kick_members(ssrq);
+	shift_srq_tell_late(ssrq);
+	shift_srq_tell(ssrq);
 }
 
 /* Members that are late draw from the application's ring: it is to have receives as long. */
@@ -152,7 +82,7 @@ static void srq_share(struct shift_srq *ssrq)
 
 	lockdep_assert_held(&ssrq->lock);
 	list_for_each_entry(sqp, &ssrq->members, srqm.node)
-		late |= member_is_late(sqp);
+		late |= shift_srq_is_behind(sqp);
 	shift_srq_lends(ssrq, late);
 	shift_srq_limit_set(ssrq);
 }
@@ -199,7 +129,7 @@ void shift_srq_connected(struct shift_qp *sqp)
 	mutex_lock(&ssrq->lock);
 	sqp->srqm.pool = NULL;
 	sqp->srqm.live = true;
-	srq_tell_late(ssrq);
+	shift_srq_tell_late(ssrq);
 	srq_share(ssrq);
 	mutex_unlock(&ssrq->lock);
 }
@@ -239,11 +169,11 @@ bool shift_srq_movable(const struct shift_qp *sqp)
 		  (ssrq->pool || !READ_ONCE(ssrq->spoiled));
 	list_for_each_entry(other, &ssrq->members, srqm.node) {
 		/* a member that is being destroyed leaves the SRQ, and need not follow */
-		if (other == sqp || !member_stays(other) ||
+		if (other == sqp || !shift_srq_stays(other) ||
 		    test_bit(SHIFT_QPB_DEAD, &other->pend.flags))
 			continue;
 		if (!shift_state_is_protected(READ_ONCE(other->fo.state)) ||
-		    member_is_stuck(other) ||
+		    shift_srq_is_stuck(other) ||
 		    !(READ_ONCE(other->peer.use[1].up) ||
 		      (ssrq->pool && READ_ONCE(other->peer.use[0].up))))
 			movable = false;
@@ -300,12 +230,12 @@ u8 shift_srq_wanted(const struct shift_qp *sqp, bool *broken)
 		return 0;
 	mutex_lock(&ssrq->lock);
 	*broken = ssrq->broken;
-	if (ssrq->target && member_stays(sqp))
+	if (ssrq->target && shift_srq_stays(sqp))
 		path = ssrq->target->path;
-	else if (!ssrq->target && member_can_follow(sqp))
+	else if (!ssrq->target && shift_srq_can_follow(sqp))
 		path = ssrq->pool->path;
 	if (path)
-		srq_arm(ssrq);
+		shift_srq_arm(ssrq);
 	mutex_unlock(&ssrq->lock);
 	return path;
 }
@@ -334,14 +264,11 @@ int shift_srq_claim(struct shift_qp *sqp, struct shift_srq_pool *pool)
 		} else if (!ssrq->target) {
 			srq_set_pools(ssrq, ssrq->pool, pool);
 			ssrq->next[pool->path] = NULL;
-			ssrq->deadline_ns = shift_from_now(DEADLINE_MS);
-			ssrq->latest_ns = shift_from_now(LATEST_MS);
-			ssrq->told_ns = ktime_get_ns();
-			srq_arm(ssrq);
+			shift_srq_follow_start(ssrq);
 		}
 		if (!err) {
 			sqp->srqm.left = true;
-			srq_kick_members(ssrq);
+			shift_srq_tell(ssrq);
 		}
 	}
 	mutex_unlock(&ssrq->lock);
@@ -392,7 +319,7 @@ bool shift_srq_ready(struct shift_qp *sqp, struct shift_srq_pool *pool)
 	 */
 	stranded = !ready && ssrq->pool && !ssrq->target && !ssrq->broken;
 	if (stranded && !sqp->srqm.stranded) {
-		srq_tell_late(ssrq);
+		shift_srq_tell_late(ssrq);
 		shift_qp_kick(sqp, SHIFT_QPB_FOLLOW);
 	}
 	sqp->srqm.stranded = stranded;
@@ -413,86 +340,6 @@ bool shift_srq_awaits(const struct shift_qp *sqp)
 	awaits = sqp->srqm.waits && !ssrq->broken;
 	mutex_unlock(&ssrq->lock);
 	return awaits;
-}
-
-/* Some members did not leave in time: those that have left fail, as they have no receives. */
-static void srq_give_up(struct shift_srq *ssrq)
-{
-	struct shift_qp *sqp;
-
-	lockdep_assert_held(&ssrq->lock);
-	list_for_each_entry(sqp, &ssrq->members, srqm.node) {
-		if (!sqp->srqm.left)
-			continue;
-		sqp->srqm.overdue = true;
-		shift_qp_kick(sqp, SHIFT_QPB_FOLLOW);
-	}
-}
-
-/**
- * shift_srq_is_overdue - has the QP left, and did others not follow in time?
- * @sqp: the QP, locked.
- *
- * Return: true once: the caller lets the QP fail then.
- */
-bool shift_srq_is_overdue(struct shift_qp *sqp)
-{
-	struct shift_srq *ssrq = sqp->srqm.ssrq;
-	bool overdue;
-
-	lockdep_assert_held(&sqp->lock);
-	if (!ssrq)
-		return false;
-	mutex_lock(&ssrq->lock);
-	overdue = sqp->srqm.overdue && sqp->srqm.left && ssrq->target;
-	sqp->srqm.overdue = false;
-	mutex_unlock(&ssrq->lock);
-	return overdue;
-}
-
-/*
- * Has a member that is to leave not come to look at what it was told one period ago, or does its
- * peer say so of itself?
- */
-static bool srq_is_late(const struct shift_srq *ssrq)
-{
-	struct shift_qp *sqp;
-
-	list_for_each_entry(sqp, &ssrq->members, srqm.node)
-		if (member_stays(sqp) && (test_bit(SHIFT_QPB_FOLLOW, &sqp->pend.flags) ||
-					  shift_qp_peer_is_late(sqp)))
-			return true;
-	return false;
-}
-
-/*
- * Members that have not left are told once more, until the deadline.  It is for members whose peers
- * are mute: time in which one waits for a work item, its own or its peer's, does not count.
- */
-void shift_srq_timer(struct work_struct *work)
-{
-	struct shift_srq *ssrq = container_of(to_delayed_work(work), struct shift_srq, timer);
-	unsigned int noio = memalloc_noio_save();
-	struct shift_qp *sqp;
-	bool over, again;
-	u64 now;
-
-	mutex_lock(&ssrq->lock);
-	now = ktime_get_ns();
-	if (srq_is_late(ssrq))
-		ssrq->deadline_ns += now - ssrq->told_ns;
-	ssrq->told_ns = now;
-	over = ssrq->target && now > min(ssrq->deadline_ns, ssrq->latest_ns);
-	again = shift_srq_watch_limit(ssrq) || ssrq->target;
-	list_for_each_entry(sqp, &ssrq->members, srqm.node)
-		again |= member_can_follow(sqp);
-	srq_kick_members(ssrq);
-	if (over)
-		srq_give_up(ssrq);
-	else if (again)
-		srq_arm(ssrq);
-	mutex_unlock(&ssrq->lock);
-	memalloc_noio_restore(noio);
 }
 
 /**

@@ -5,8 +5,20 @@
 
 #include "core/srq.h"
 
-/* members.c */
+/* follow.c; ssrq->lock, if nothing else is said */
+bool shift_srq_stays(const struct shift_qp *sqp);	/* or ssrq->look */
+bool shift_srq_is_behind(const struct shift_qp *sqp);
+bool shift_srq_is_stuck(const struct shift_qp *sqp);	/* any */
+bool shift_srq_can_follow(const struct shift_qp *sqp);
+void shift_srq_arm(struct shift_srq *ssrq);
+void shift_srq_tell(struct shift_srq *ssrq);
+void shift_srq_tell_late(struct shift_srq *ssrq);
+void shift_srq_follow_start(struct shift_srq *ssrq);
+void shift_srq_limit_set(struct shift_srq *ssrq);
 bool shift_srq_is_overdue(struct shift_qp *sqp);	/* sqp->lock */
+void shift_srq_timer(struct work_struct *work);
+
+/* members.c */
 bool shift_srq_join(struct shift_qp *sqp, struct ib_srq *srq);	/* false: unprotected */
 void shift_srq_spoil(struct ib_srq *srq);
 void shift_srq_leave(struct shift_qp *sqp);
@@ -19,8 +31,6 @@ int shift_srq_claim(struct shift_qp *sqp, struct shift_srq_pool *pool);
 void shift_srq_fenced(struct shift_qp *sqp);
 bool shift_srq_ready(struct shift_qp *sqp, struct shift_srq_pool *pool);
 bool shift_srq_awaits(const struct shift_qp *sqp);
-void shift_srq_timer(struct work_struct *work);
-void shift_srq_limit_set(struct shift_srq *ssrq);	/* ssrq->lock */
 
 /* pool.c */
 void shift_srq_drop_pools(struct shift_srq *ssrq, u8 path);	/* ssrq->lock; 0: all */
