@@ -46,6 +46,28 @@ typedef void shift_cqe_fn(void *arg, u64 wr_id, u32 status, u32 qpn);
 #define SHIFT_PROVIDES_SEND_KICKS	BIT(2)	/* no doorbell of one that is away is heard: KICK */
 
 /**
+ * struct shift_srq_ops - the ring of a shared receive queue, as a kind of device has it
+ *
+ * @pin: pin the ring and check it.
+ *
+ * An SRQ none of whose QPs can execute another packet; ssrq->lock:
+ * @unpolled: call @fn for each completion in a CQ that was not polled yet.  ring_sem is held for
+ *	reading, so that the ring stays.
+ * @empty: empty the SRQ's ring.
+ *
+ * A ring that was emptied, so that nobody else posts there; post_lock:
+ * @post: post a receive, with the application's keys.  -ENOSPC: the ring is full.
+ * @posted: how many are posted.
+ */
+struct shift_srq_ops {
+	int (*pin)(struct shift_ring *ring, const struct shift_abi_reg_srq *reg);
+	void (*unpolled)(const struct shift_cq *scq, shift_cqe_fn *fn, void *arg);
+	void (*empty)(struct shift_srq *ssrq);
+	int (*post)(struct shift_srq *ssrq, u64 wr_id, const struct shift_sge *sge, u32 num_sge);
+	u32 (*posted)(const struct shift_srq *ssrq);
+};
+
+/**
  * struct shift_provider - one kind of device: Documentation/internals/providers.md
  * @id: enum shift_abi_provider.
  * @driver: driver of its devices.
@@ -56,22 +78,12 @@ typedef void shift_cqe_fn(void *arg, u64 wr_id, u32 status, u32 qpn);
  * and made, also after an error:
  * @pin_cq: pin and check a CQ, all but its flag word.
  * @pin_qp: pin and check a QP, all but its flag word.
- * @pin_srq: pin and check the ring of an SRQ.  NULL: QPs on SRQs are not protected, and neither
- *	@cq_unpolled nor @srq_empty is called.
+ * @srq: rings of SRQs.  NULL: QPs on SRQs are not protected.
  * @release: free what @pin_qp has left in priv.  Called in an RCU callback with bottom halves off:
  *	kvfree() takes that for an interrupt and defers what it cannot do there.
  * @cq_leaves: a CQ is about to be resized: wait until fences have read what a resize loses.
  *	NULL: a resize loses nothing that a fence needs.
  * @send_slots: number of sends that may be outstanding.
- *
- * An SRQ none of whose QPs can execute another packet; ssrq->lock:
- * @cq_unpolled: call @fn for each completion in a CQ that was not polled yet.  ring_sem is held
- *	for reading, so that the ring stays.
- * @srq_empty: empty the SRQ's ring.
- *
- * An SRQ whose ring was emptied, so that nobody else posts there; post_lock:
- * @srq_post: post a receive in the ring, with the application's keys.  -ENOSPC: it is full.
- * @srq_posted: how many are posted there.
  *
  * A CQ; scq->lock:
  * @armed: does the application wait for an event?  True once for each time that it asks for one.
@@ -128,16 +140,10 @@ struct shift_provider {
 	int (*pin_cq)(struct shift_new_cq *new, const struct shift_abi_reg_cq *reg);
 	int (*pin_qp)(struct shift_dev *sdev, struct shift_new_qp *new,
 		      const struct shift_abi_reg_qp *reg);
-	int (*pin_srq)(struct shift_ring *ring, const struct shift_abi_reg_srq *reg);
+	const struct shift_srq_ops *srq;
 	void (*release)(void *priv);
 	void (*cq_leaves)(const struct shift_cq *scq);
 	u32 (*send_slots)(const struct shift_qp *sqp);
-
-	void (*cq_unpolled)(const struct shift_cq *scq, shift_cqe_fn *fn, void *arg);
-	void (*srq_empty)(struct shift_srq *ssrq);
-	int (*srq_post)(struct shift_srq *ssrq, u64 wr_id, const struct shift_sge *sge,
-			u32 num_sge);
-	u32 (*srq_posted)(const struct shift_srq *ssrq);
 
 	bool (*armed)(struct shift_cq *scq, bool solicited);
 	bool (*sleeps)(const struct shift_cq *scq);

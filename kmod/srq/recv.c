@@ -85,7 +85,7 @@ static u32 srq_translate(struct shift_srq *ssrq, const struct shift_srq_recv *re
 static u32 srq_lent(const struct shift_srq *ssrq)
 {
 	return ssrq->rec.lends && ssrq->rings.registered ?
-	       ssrq->sdev->provider->srq_posted(ssrq) : 0;
+	       ssrq->sdev->provider->srq->posted(ssrq) : 0;
 }
 
 /*
@@ -100,7 +100,7 @@ static int srq_lend(struct shift_srq *ssrq, struct shift_srq_recv *recv)
 
 	/* before it can be completed */
 	rec->known[index] = SHIFT_TAG_NONE;
-	err = ssrq->sdev->provider->srq_post(ssrq, (u64)ssrq->rings.key << 32 | recv->tag,
+	err = ssrq->sdev->provider->srq->post(ssrq, (u64)ssrq->rings.key << 32 | recv->tag,
 					     &rec->sge[(size_t)index * max(ssrq->max_sge, 1u)],
 					     recv->num_sge);
 	if (err) {
@@ -248,8 +248,8 @@ static int srq_scan_cqs(struct shift_srq *ssrq)
 			gone = !link->scq->cq;
 			spin_unlock_bh(&link->scq->lock);
 			if (shift_cq_registered(link->scq))
-				ssrq->sdev->provider->cq_unpolled(link->scq, srq_note_completed,
-								  ssrq);
+				ssrq->sdev->provider->srq->unpolled(link->scq,
+								    srq_note_completed, ssrq);
 			else if (!gone)
 				err = -EIO;
 		}
@@ -274,7 +274,7 @@ static int srq_take_outstanding(struct shift_srq *ssrq)
 	err = srq_scan_cqs(ssrq);
 	if (err)
 		return err;
-	ssrq->sdev->provider->srq_empty(ssrq);
+	ssrq->sdev->provider->srq->empty(ssrq);
 	/* the provider fills in an entry, then its tag, then counts it */
 	posted = smp_load_acquire(&srq_table(ssrq)->posted);
 	for (i = 0; i < ssrq->rings.entries; i++) {

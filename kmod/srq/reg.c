@@ -87,11 +87,11 @@ int shift_srq_register(struct shift_srq *ssrq, const struct shift_abi_reg_srq *r
 	struct shift_ring ring;
 	int err;
 
-	if (!provider || !provider->pin_srq)
+	if (!provider || !provider->srq)
 		return -EINVAL;
 	if (!READ_ONCE(srq_enabled))
 		return -EOPNOTSUPP;
-	err = provider->pin_srq(&ring, reg);
+	err = provider->srq->pin(&ring, reg);
 	if (err)
 		return err;
 	err = shift_word_pin(&flag, reg->flag_addr);

@@ -60,12 +60,7 @@ int shift_cq_count_errors(struct shift_qp *sqp, struct shift_cq *scq, u32 pos, u
 void shift_cq_count_settle(const struct shift_cq *scq);		/* sleeps */
 
 /* srq.c */
-int shift_rxe_pin_srq(struct shift_ring *ring, const struct shift_abi_reg_srq *reg);
-void shift_rxe_srq_empty(struct shift_srq *ssrq);
-int shift_rxe_srq_post(struct shift_srq *ssrq, u64 wr_id, const struct shift_sge *sge,
-		       u32 num_sge);
-u32 shift_rxe_srq_posted(const struct shift_srq *ssrq);
-void shift_rxe_cq_unpolled(const struct shift_cq *scq, shift_cqe_fn *fn, void *arg);
+extern const struct shift_srq_ops shift_rxe_srq_ops;
 
 /* mw_journal.c */
 struct shift_mw_journal *shift_mw_journal_new(const struct shift_ring *sq);

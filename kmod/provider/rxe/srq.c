@@ -9,28 +9,28 @@
 #include "provider/rxe/rxe.h"
 #include "provider/rxe/wqe.h"
 
-int shift_rxe_pin_srq(struct shift_ring *ring, const struct shift_abi_reg_srq *reg)
+static int rxe_srq_pin(struct shift_ring *ring, const struct shift_abi_reg_srq *reg)
 {
 	return shift_rxe_ring_pin(ring, reg->ring.addr, reg->ring.len);
 }
 
 /* Drop all receives in the ring, so that QPs that draw from it later do not get them. */
-void shift_rxe_srq_empty(struct shift_srq *ssrq)
+static void rxe_srq_empty(struct shift_srq *ssrq)
 {
 	lockdep_assert_held(&ssrq->lock);
 	shift_rxe_set_producer(&ssrq->rings.ring, shift_rxe_consumer(&ssrq->rings.ring));
 }
 
 /* Full is what the provider takes for full: one slot stays free. */
-u32 shift_rxe_srq_posted(const struct shift_srq *ssrq)
+static u32 rxe_srq_posted(const struct shift_srq *ssrq)
 {
 	const struct shift_ring *ring = &ssrq->rings.ring;
 
 	return (shift_rxe_producer(ring) - shift_rxe_consumer(ring)) & (ring->slots - 1);
 }
 
-int shift_rxe_srq_post(struct shift_srq *ssrq, u64 wr_id, const struct shift_sge *sge,
-		       u32 num_sge)
+static int rxe_srq_post(struct shift_srq *ssrq, u64 wr_id, const struct shift_sge *sge,
+			u32 num_sge)
 {
 	const struct shift_ring *ring = &ssrq->rings.ring;
 	u32 len, producer = shift_rxe_producer(ring);
@@ -43,7 +43,7 @@ int shift_rxe_srq_post(struct shift_srq *ssrq, u64 wr_id, const struct shift_sge
 	lockdep_assert_held(&ssrq->post_lock);
 	len = shift_rxe_encode_recv(&slot, min_t(u32, sizeof(slot), ring->slot_size), wr_id, sge,
 				    num_sge);
-	if (!len || shift_rxe_srq_posted(ssrq) == ring->slots - 1)
+	if (!len || rxe_srq_posted(ssrq) == ring->slots - 1)
 		return -ENOSPC;
 	shift_ring_write_slot(ring, producer, 0, &slot, len);
 	shift_rxe_set_producer(ring, producer + 1);
@@ -51,7 +51,7 @@ int shift_rxe_srq_post(struct shift_srq *ssrq, u64 wr_id, const struct shift_sge
 }
 
 /* The user may write any index: no more entries are looked at than the ring has slots. */
-void shift_rxe_cq_unpolled(const struct shift_cq *scq, shift_cqe_fn *fn, void *arg)
+static void rxe_cq_unpolled(const struct shift_cq *scq, shift_cqe_fn *fn, void *arg)
 {
 	const struct shift_ring *ring = &scq->pins.ring;
 	u32 i, left = ring->slots, end = shift_rxe_producer(ring);
@@ -63,3 +63,11 @@ void shift_rxe_cq_unpolled(const struct shift_cq *scq, shift_cqe_fn *fn, void *a
 		fn(arg, wc.wr_id, wc.status, wc.qp_num);
 	}
 }
+
+const struct shift_srq_ops shift_rxe_srq_ops = {
+	.pin = rxe_srq_pin,
+	.unpolled = rxe_cq_unpolled,
+	.empty = rxe_srq_empty,
+	.post = rxe_srq_post,
+	.posted = rxe_srq_posted,
+};

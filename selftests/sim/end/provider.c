@@ -38,7 +38,7 @@ static int sim_pin_qp(struct shift_dev *sdev, struct shift_new_qp *new,
 	return 0;
 }
 
-static int sim_pin_srq(struct shift_ring *ring, const struct shift_abi_reg_srq *reg)
+static int sim_srq_pin(struct shift_ring *ring, const struct shift_abi_reg_srq *reg)
 {
 	pin_ring(ring, (struct sim_ring *)reg->ring.addr);
 	return 0;
@@ -272,11 +272,15 @@ static int sim_fence(struct shift_qp *sqp, bool *errored)
 	return err ? -EIO : 0;
 }
 
+static const struct shift_srq_ops sim_srq_ops = {
+	.pin = sim_srq_pin, .unpolled = sim_cq_unpolled, .empty = sim_srq_empty,
+	.post = sim_srq_post, .posted = sim_srq_posted,
+};
+
 static const struct shift_provider sim_provider = {
 	.id = 1, .driver = RDMA_DRIVER_SIM,
-	.pin_cq = sim_pin_cq, .pin_qp = sim_pin_qp, .pin_srq = sim_pin_srq,
-	.srq_empty = sim_srq_empty, .srq_post = sim_srq_post, .srq_posted = sim_srq_posted,
-	.cq_unpolled = sim_cq_unpolled, .release = sim_release,
+	.pin_cq = sim_pin_cq, .pin_qp = sim_pin_qp, .srq = &sim_srq_ops,
+	.release = sim_release,
 	.send_slots = sim_send_slots, .starts = sim_starts, .movable = sim_movable,
 	.cause = sim_cause, .first_error = sim_first_error, .hold = sim_hold, .still = sim_still,
 	.once = sim_once,
