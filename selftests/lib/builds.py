@@ -9,7 +9,7 @@ import threading
 from pathlib import Path
 
 import shift
-from kept import Kept
+from kept import CACHE, Kept
 from registry import DEBUG, FULL, NEWER
 from report import elapsed, user_space
 from testbed import TOP, LabError, run_lab
@@ -24,6 +24,10 @@ WAITING = "helper"
 # Done only when nobody else wants a processor. Where sessions are scheduled as groups (autogroup)
 # a process' own priority counts within its session only.
 PATIENTLY = ["sh", "-c", "echo 19 2>/dev/null >/proc/self/autogroup; exec nice -n 19 \"$@\"", "sh"]
+
+# What was compiled before, with the same options, is taken from the cache; one for all clones.
+COMPILING = {"PATH": f"/usr/lib/ccache:{os.environ['PATH']}", "CCACHE_DIR": str(CACHE / "ccache"),
+             "CCACHE_BASEDIR": str(TOP), "CCACHE_NOHASHDIR": "1"}
 
 # Without what a debugger needs a module has 1 MB instead of 42, which each node is sent and loads.
 LEAN = "KCFLAGS=-g0"
@@ -52,7 +56,8 @@ class Work:
                     raise Interrupted
                 # pylint: disable-next=consider-using-with
                 process = subprocess.Popen(words, cwd=TOP, stdin=subprocess.DEVNULL, stdout=out,
-                                           stderr=subprocess.STDOUT, start_new_session=True)
+                                           stderr=subprocess.STDOUT, start_new_session=True,
+                                           env={**os.environ, **COMPILING})
                 self.running.add(process)
             try:
                 return process.wait()

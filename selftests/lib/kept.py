@@ -13,7 +13,8 @@ from pathlib import Path
 
 from testbed import TOP
 
-CACHE = Path(os.environ.get("SHIFT_CACHE") or Path.home() / ".cache/rdma_shift") / "modules"
+CACHE = Path(os.environ.get("SHIFT_CACHE") or Path.home() / ".cache/rdma_shift")
+SETS = CACHE / "modules"
 BUILD = TOP / "build"
 # All that a module of the module's or of the tests' is built from; more than one of them needs.
 SOURCES = ("Kbuild", "kmod", "uapi", "rdma-core/shift", "scripts/build-kmod", "scripts/kernel-root",
@@ -45,7 +46,7 @@ class Kept:
         for path in sources():
             content = path.read_bytes()
             digest.update(f"{path.relative_to(TOP)} {len(content)}:".encode() + content)
-        self.place = CACHE / digest.hexdigest()[:24]
+        self.place = SETS / digest.hexdigest()[:24]
 
     def restore(self):
         """Put them into build/; False if they are not there."""
@@ -65,5 +66,5 @@ class Kept:
                 copy.parent.mkdir(parents=True, exist_ok=True)
                 shutil.copy(module, copy)
         (self.place / "complete").touch()
-        for old in sorted(CACHE.iterdir(), key=lambda place: -place.stat().st_mtime)[MOST:]:
+        for old in sorted(SETS.iterdir(), key=lambda place: -place.stat().st_mtime)[MOST:]:
             shutil.rmtree(old, ignore_errors=True)

@@ -114,7 +114,7 @@ VARIANTS = {
         "exactly_once: one fadd is lost", "exactly_once: a fadd that is posted on the backup *",
         "second_failure: an application killed in every state",
         "second_failure: memory is deregistered and used again amid a switch",
-        "policy: stock provider: *", "programs: ibv_rc_pingpong -e",
+        "policy: stock provider: *", "programs: ibv_rc_pingpong",
         "programs: ibv_rc_pingpong, the server's cable", "random_schedule: 2 of *",
         "mlx5: an idle QP in a CQ *", "netlink: an ordinary user *",
         "verbs: hundreds of short applications",
@@ -139,6 +139,9 @@ VARIANTS = {
         "failover: remote cable, 1 QPs, 4 KiB", "operations: module: mix: *",
         "application_qp: a bad receive on the backup, and a second life",
         "memory: udmabuf", "memory: GPU memory that cannot be mirrored",
+        # QPs of that device are moved by tests of memory; of the device itself 6.1 tries all
+        "mlx5: WRITE, local cable", "mlx5_soft: operations: both directions",
+        "tracepoints: memory is deregistered when the peer has forgotten its key",
     ],
 }
 

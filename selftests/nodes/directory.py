@@ -188,7 +188,7 @@ def flapping(turns, pace, seen, bed):
         check(sum(counters.delta("faults")) > 0, "no fault was counted")
 
 
-add("directory", "a cable that flaps every 100 ms for a minute", partial(flapping, 300, .1, 10),
+add("directory", "a cable that flaps every 100 ms for half a minute", partial(flapping, 150, .1, 10),
     state=LOADED)
 add("directory", "a cable that flaps as fast as it can", partial(flapping, 100, 0, 1),
     FULL, state=LOADED)

@@ -170,7 +170,7 @@ def claimed(bed):
     """Addresses that must be refused, and words that say anything: at home, away, given back."""
     words = ["mlx5_claim", bed.nics.default]
     client, server = bed.nodes[:2]
-    for side in ("local", "remote", "local"):
+    for side in ("local", "remote"):
         ends = [server.start(words, env=ENVS["stock"])]
         ends[0].wait_line("^listening$")
         ends.append(client.start([*words, server.address(CONTROL_RAIL)], env=ENVS["stock"]))
