@@ -25,7 +25,7 @@
 #define FAULTS 1	/* path failures, each for good or for a while */
 #endif
 #ifndef ASKS
-#define ASKS 2		/* SWITCH_REQs in all; none left counts as "no usable path" */
+#define ASKS 2		/* REQs in all; none left counts as "no usable path" */
 #endif
 #ifndef MOVES
 #define MOVES 0		/* moves without a fault */

@@ -112,7 +112,7 @@ struct shift_qp_app {
  * @highest: the highest epoch that was sent or joined.
  * @path: the active path.
  * @to: the path that the failover goes to.
- * @asks: SWITCH_REQs sent in this failover.
+ * @asks: REQs sent in this failover.
  * @resp: the last arming in which our responder executed anything.
  * @armed: the last arming of each path.
  * @qpn_here: number of our QP on the new path, in the failover that was joined last.
@@ -222,7 +222,7 @@ struct shift_qp_move {
  * struct shift_qp_handback - how far the handback to the application's own QP is
  * @hold: what is posted waits; ledger_lock.
  * @rebase: how far the provider is with its rings; ledger_lock.
- * @ask: the next SWITCH_REQ asks for a handback.
+ * @ask: the next REQ asks for a handback.
  * @aborted: the handback was given up; the failover back to a proxy QP is not counted.
  * @tired: a post has waited for too long; ledger_lock.
  * @connected: the application's own QP is connected, and the handback is not over.

@@ -30,9 +30,7 @@ static void send_req(struct shift_qp *sqp)
 {
 	struct shift_msg m = { .type = SHIFT_MSG_REQ, .epoch = sqp->fo.highest };
 
-	m.req.from = sqp->fo.path;
 	m.req.to = sqp->fo.to;
-	m.req.kind = sqp->fo.asks > 1 ? SHIFT_KIND_NEXT : SHIFT_KIND_FAULT;
 	/* operators go on being shown why a QP came home that is handed back, so fo.cause stays */
 	m.req.cause = sqp->fo.to == SHIFT_PATH_OWN ? SHIFT_CAUSE_OPERATOR : sqp->fo.cause;
 	m.req.t_detect = sqp->fo.times.fault;
@@ -138,9 +136,6 @@ void shift_failover_ready(struct shift_qp *sqp)
 		return;
 	if (!shift_target_ready(sqp))
 		return;
-	m.ready.to = sqp->fo.to;
-	m.ready.qpn = sqp->fo.qpn_here;
-	m.ready.start_psn = shift_start_psn(sqp->cookie, sqp->fo.epoch);
 	shift_path_send(sqp, sqp->fo.to, &m);
 }
 

@@ -74,7 +74,6 @@ static void qp_send_gone(struct shift_qp *sqp)
 
 	if (!sqp->peer.cookie)
 		return;
-	m.gone.reason = sqp->fo.reason;
 	shift_path_send(sqp, sqp->fo.path, &m);
 }
 

@@ -123,13 +123,11 @@ static void pairing_send(struct shift_qp *sqp, u32 flags)
 	if (sqp->rings.tracks_mws)
 		flags |= SHIFT_PAIR_WINDOWS;
 	m.pair.flags = flags;
-	m.pair.reason = flags & SHIFT_PAIR_REFUSED ? sqp->fo.reason : 0;
 	m.pair.src_qpn = sqp->qpn;
 	m.pair.dst_qpn = sqp->app.dest_qpn;
 	memcpy(m.pair.src_gid, &sqp->app.sgid, sizeof(m.pair.src_gid));
 	memcpy(m.pair.dst_gid, &sqp->app.dgid, sizeof(m.pair.dst_gid));
 	memcpy(m.pair.backup_gid, &sqp->peer.backup_sgid, sizeof(m.pair.backup_gid));
-	m.pair.backup_qpn = shift_proxy_qpn(sqp, SHIFT_PATH_BACKUP);
 	m.pair.mtu = sqp->app.mtu;
 	/* over the backup only: a QP is not protected before that path has worked */
 	if (!shift_path_send(sqp, 1, &m) && sqp->peer.cookie)
@@ -308,7 +306,7 @@ void shift_pairing_message(struct shift_qp *sqp, const struct shift_msg *m)
 	}
 }
 
-/* Tell the peer's operator why this QP cannot be protected; no lock. */
+/* Tell the peer that this QP cannot be protected; no lock. */
 static void refuse_pair(struct shift_qp *sqp, struct shift_link *link,
 			const struct shift_msg *m)
 {
@@ -319,7 +317,6 @@ static void refuse_pair(struct shift_qp *sqp, struct shift_link *link,
 	};
 
 	r.pair.flags = SHIFT_PAIR_ACK | SHIFT_PAIR_REFUSED;
-	r.pair.reason = READ_ONCE(sqp->fo.reason);
 	r.pair.src_qpn = m->pair.dst_qpn;
 	r.pair.dst_qpn = m->pair.src_qpn;
 	memcpy(r.pair.src_gid, m->pair.dst_gid, sizeof(r.pair.src_gid));

@@ -26,22 +26,18 @@ struct wire_heartbeat {
 
 struct wire_pair {
 	__be32 flags;
-	__be32 reason;
+	__be32 mtu;
 	__be32 src_qpn;
 	__be32 dst_qpn;
 	u8 src_gid[16];
 	u8 dst_gid[16];
 	u8 backup_gid[16];
-	__be32 backup_qpn;
-	__be32 mtu;
 };
 
 struct wire_req {
-	u8 from;
 	u8 to;
-	u8 kind;
 	u8 cause;
-	__be32 reserved;
+	u8 reserved[6];
 	__be64 t_detect;
 };
 
@@ -74,19 +70,6 @@ struct wire_key {
 	__be32 ask;
 };
 
-struct wire_ready {
-	u8 to;
-	u8 reserved[3];
-	__be32 qpn;
-	__be32 start_psn;
-	__be32 reserved2[5];
-};
-
-struct wire_gone {
-	__be32 reason;
-	__be32 reserved;
-};
-
 union wire_body {
 	struct wire_heartbeat heartbeat;
 	struct wire_pair pair;
@@ -95,8 +78,6 @@ union wire_body {
 	struct wire_nack nack;
 	struct wire_progress progress;
 	struct wire_key key;
-	struct wire_ready ready;
-	struct wire_gone gone;
 };
 
 struct wire {
@@ -106,14 +87,12 @@ struct wire {
 
 static_assert(sizeof(struct wire_head) == 32);
 static_assert(sizeof(struct wire_heartbeat) == 8);
-static_assert(sizeof(struct wire_pair) == 72);
+static_assert(sizeof(struct wire_pair) == 64);
 static_assert(sizeof(struct wire_req) == 16);
 static_assert(sizeof(struct wire_ack) == 8);
 static_assert(sizeof(struct wire_nack) == 8);
 static_assert(sizeof(struct wire_progress) == 24);
 static_assert(sizeof(struct wire_key) == 16);
-static_assert(sizeof(struct wire_ready) == 32);
-static_assert(sizeof(struct wire_gone) == 8);
 static_assert(offsetof(struct wire, body) == sizeof(struct wire_head));
 static_assert(sizeof(struct wire) <= SHIFT_MSG_MAX);
 
@@ -128,15 +107,15 @@ static const struct {
 } types[] = {
 	[SHIFT_MSG_HEARTBEAT]	= { "HEARTBEAT", sizeof(struct wire_heartbeat) },
 	[SHIFT_MSG_PAIR]	= { "PAIR", sizeof(struct wire_pair) },
-	[SHIFT_MSG_REQ]		= { "SWITCH_REQ", sizeof(struct wire_req) },
-	[SHIFT_MSG_ACK]		= { "SWITCH_ACK", sizeof(struct wire_ack) },
-	[SHIFT_MSG_NACK]	= { "SWITCH_NACK", sizeof(struct wire_nack) },
+	[SHIFT_MSG_REQ]		= { "REQ", sizeof(struct wire_req) },
+	[SHIFT_MSG_ACK]		= { "ACK", sizeof(struct wire_ack) },
+	[SHIFT_MSG_NACK]	= { "NACK", sizeof(struct wire_nack) },
 	[SHIFT_MSG_PROGRESS]	= { "PROGRESS", sizeof(struct wire_progress) },
 	[SHIFT_MSG_RESOLVE]	= { "RESOLVE", sizeof(struct wire_key) },
 	[SHIFT_MSG_RESOLVED]	= { "RESOLVED", sizeof(struct wire_key) },
 	[SHIFT_MSG_RKEY_GONE]	= { "RKEY_GONE", sizeof(struct wire_key) },
-	[SHIFT_MSG_READY]	= { "READY", sizeof(struct wire_ready) },
-	[SHIFT_MSG_GONE]	= { "QP_GONE", sizeof(struct wire_gone) },
+	[SHIFT_MSG_READY]	= { "READY", 0 },
+	[SHIFT_MSG_GONE]	= { "GONE", 0 },
 };
 
 static bool valid_type(u8 type)
@@ -164,7 +143,7 @@ static bool valid_mtu(u32 mtu)
 static bool valid_pair(const struct shift_msg *m)
 {
 	if ((m->pair.flags & ~PAIR_FLAGS) || m->pair.src_qpn > MAX_24BIT ||
-	    m->pair.dst_qpn > MAX_24BIT || m->pair.backup_qpn > MAX_24BIT)
+	    m->pair.dst_qpn > MAX_24BIT)
 		return false;
 	/* a refusal comes from a QP that may not be connected, and then has no MTU */
 	return valid_mtu(m->pair.mtu) ||
@@ -195,9 +174,7 @@ static bool valid_body(const struct shift_msg *m)
 	case SHIFT_MSG_PAIR:
 		return valid_pair(m);
 	case SHIFT_MSG_REQ:
-		return m->req.kind < __SHIFT_KIND_MAX &&
-		       m->req.from < SHIFT_MSG_PATHS &&
-		       m->req.to < SHIFT_MSG_PATHS;
+		return m->req.to < SHIFT_MSG_PATHS;
 	case SHIFT_MSG_ACK:
 		return m->ack.to < SHIFT_MSG_PATHS;
 	case SHIFT_MSG_NACK:
@@ -214,10 +191,6 @@ static bool valid_body(const struct shift_msg *m)
 		return m->key.status <= MAX_STATUS;
 	case SHIFT_MSG_RKEY_GONE:
 		return m->key.new_rkey < __SHIFT_RKEY_MAX && !m->key.status && !m->key.ask;
-	case SHIFT_MSG_READY:
-		return m->ready.to < SHIFT_MSG_PATHS &&
-		       m->ready.qpn <= MAX_24BIT &&
-		       m->ready.start_psn <= MAX_24BIT;
 	default:
 		return true;
 	}
@@ -236,19 +209,15 @@ static void put_body(const struct shift_msg *m, union wire_body *b)
 		break;
 	case SHIFT_MSG_PAIR:
 		b->pair.flags = cpu_to_be32(m->pair.flags);
-		b->pair.reason = cpu_to_be32(m->pair.reason);
+		b->pair.mtu = cpu_to_be32(m->pair.mtu);
 		b->pair.src_qpn = cpu_to_be32(m->pair.src_qpn);
 		b->pair.dst_qpn = cpu_to_be32(m->pair.dst_qpn);
 		memcpy(b->pair.src_gid, m->pair.src_gid, 16);
 		memcpy(b->pair.dst_gid, m->pair.dst_gid, 16);
 		memcpy(b->pair.backup_gid, m->pair.backup_gid, 16);
-		b->pair.backup_qpn = cpu_to_be32(m->pair.backup_qpn);
-		b->pair.mtu = cpu_to_be32(m->pair.mtu);
 		break;
 	case SHIFT_MSG_REQ:
-		b->req.from = m->req.from;
 		b->req.to = m->req.to;
-		b->req.kind = m->req.kind;
 		b->req.cause = m->req.cause;
 		b->req.t_detect = cpu_to_be64(m->req.t_detect);
 		break;
@@ -276,14 +245,6 @@ static void put_body(const struct shift_msg *m, union wire_body *b)
 		b->key.status = cpu_to_be32(m->key.status);
 		b->key.ask = cpu_to_be32(m->key.ask);
 		break;
-	case SHIFT_MSG_READY:
-		b->ready.to = m->ready.to;
-		b->ready.qpn = cpu_to_be32(m->ready.qpn);
-		b->ready.start_psn = cpu_to_be32(m->ready.start_psn);
-		break;
-	case SHIFT_MSG_GONE:
-		b->gone.reason = cpu_to_be32(m->gone.reason);
-		break;
 	}
 }
 
@@ -295,19 +256,15 @@ static void get_body(const union wire_body *b, struct shift_msg *m)
 		break;
 	case SHIFT_MSG_PAIR:
 		m->pair.flags = be32_to_cpu(b->pair.flags);
-		m->pair.reason = be32_to_cpu(b->pair.reason);
+		m->pair.mtu = be32_to_cpu(b->pair.mtu);
 		m->pair.src_qpn = be32_to_cpu(b->pair.src_qpn);
 		m->pair.dst_qpn = be32_to_cpu(b->pair.dst_qpn);
 		memcpy(m->pair.src_gid, b->pair.src_gid, 16);
 		memcpy(m->pair.dst_gid, b->pair.dst_gid, 16);
 		memcpy(m->pair.backup_gid, b->pair.backup_gid, 16);
-		m->pair.backup_qpn = be32_to_cpu(b->pair.backup_qpn);
-		m->pair.mtu = be32_to_cpu(b->pair.mtu);
 		break;
 	case SHIFT_MSG_REQ:
-		m->req.from = b->req.from;
 		m->req.to = b->req.to;
-		m->req.kind = b->req.kind;
 		m->req.cause = b->req.cause;
 		m->req.t_detect = be64_to_cpu(b->req.t_detect);
 		break;
@@ -334,14 +291,6 @@ static void get_body(const union wire_body *b, struct shift_msg *m)
 		m->key.new_rkey = be32_to_cpu(b->key.new_rkey);
 		m->key.status = be32_to_cpu(b->key.status);
 		m->key.ask = be32_to_cpu(b->key.ask);
-		break;
-	case SHIFT_MSG_READY:
-		m->ready.to = b->ready.to;
-		m->ready.qpn = be32_to_cpu(b->ready.qpn);
-		m->ready.start_psn = be32_to_cpu(b->ready.start_psn);
-		break;
-	case SHIFT_MSG_GONE:
-		m->gone.reason = be32_to_cpu(b->gone.reason);
 		break;
 	}
 }

@@ -10,7 +10,7 @@
 #include "pure/pure.h"
 
 #define SHIFT_MSG_MAGIC		0x53484654u	/* "SHFT" */
-#define SHIFT_MSG_VERSION	3
+#define SHIFT_MSG_VERSION	4
 #define SHIFT_MSG_MAX		256	/* bytes on the wire, every type */
 #define SHIFT_MSG_PATHS		8	/* path numbers on the wire are below */
 
@@ -28,8 +28,6 @@ enum shift_msg_type {
 	SHIFT_MSG_GONE,
 	__SHIFT_MSG_MAX
 };
-
-enum shift_msg_kind { SHIFT_KIND_FAULT, SHIFT_KIND_NEXT, __SHIFT_KIND_MAX };
 
 enum shift_msg_nack {
 	SHIFT_NACK_BUSY, SHIFT_NACK_GONE, SHIFT_NACK_NO_MIRROR,
@@ -50,7 +48,7 @@ enum shift_msg_gone {
 };
 
 #define SHIFT_PAIR_ACK		(1u << 0)	/* answers a PAIR: do not answer again */
-#define SHIFT_PAIR_REFUSED	(1u << 1)	/* sender is unprotected: see reason */
+#define SHIFT_PAIR_REFUSED	(1u << 1)	/* the sender is unprotected */
 #define SHIFT_PAIR_ATOMIC	(1u << 2)	/* atomics may go to either of the sender's NICs */
 #define SHIFT_PAIR_WINDOWS	(1u << 3)	/* the sender records operations on windows */
 
@@ -74,15 +72,13 @@ struct shift_msg {
 		} heartbeat;
 		struct {
 			u32 flags;
-			u32 reason;		/* enum shift_reason */
 			u32 src_qpn, dst_qpn;	/* default QPs */
 			u8 src_gid[16], dst_gid[16];
 			u8 backup_gid[16];
-			u32 backup_qpn;
 			u32 mtu;		/* bytes, of the default path */
 		} pair;
 		struct {
-			u8 from, to, kind, cause;
+			u8 to, cause;		/* enum shift_cause */
 			u64 t_detect;		/* CLOCK_REALTIME ns */
 		} req;
 		struct {
@@ -104,13 +100,7 @@ struct shift_msg {
 			u32 rkey, new_rkey, status;
 			u32 ask;		/* RESOLVED has that of its RESOLVE */
 		} key;				/* RESOLVE, RESOLVED, RKEY_GONE */
-		struct {
-			u8 to;
-			u32 qpn, start_psn;
-		} ready;
-		struct {
-			u32 reason;
-		} gone;
+		/* READY and GONE say all by their head */
 	};
 };
 

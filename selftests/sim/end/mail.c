@@ -9,6 +9,7 @@
 #include "failover/failover.h"
 #include "link/link.h"
 #include "link/link_priv.h"
+#include "proxy/proxy.h"
 
 #define OLD_MAX		16u
 
@@ -91,7 +92,8 @@ static void received(struct shift_link *link, const struct shift_msg *m)
 	if (m->type == SHIFT_MSG_REQ)
 		sim_asked(m->src_cookie, m->dst_cookie, m->epoch, m->req.to, m->req.t_detect);
 	if (m->type == SHIFT_MSG_READY)
-		sim_begins(m->src_cookie, m->dst_cookie, m->epoch, m->ready.start_psn);
+		sim_begins(m->src_cookie, m->dst_cookie, m->epoch,
+			   shift_start_psn(m->src_cookie, m->epoch));
 	if (sim_now < deaf_until)
 		return;
 	if (kind == OLD && !before)
