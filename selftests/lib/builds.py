@@ -27,7 +27,7 @@ PATIENTLY = ["sh", "-c", "echo 19 2>/dev/null >/proc/self/autogroup; exec nice -
 
 # What was compiled before, with the same options, is taken from the cache; one for all clones.
 COMPILING = {"PATH": f"/usr/lib/ccache:{os.environ['PATH']}", "CCACHE_DIR": str(CACHE / "ccache"),
-             "CCACHE_BASEDIR": str(TOP), "CCACHE_NOHASHDIR": "1"}
+             "CCACHE_MAXSIZE": "1G", "CCACHE_BASEDIR": str(TOP), "CCACHE_NOHASHDIR": "1"}
 
 # Without what a debugger needs a module has 1 MB instead of 42, which each node is sent and loads.
 LEAN = "KCFLAGS=-g0"
