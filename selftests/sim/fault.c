@@ -124,7 +124,8 @@ static void all_dark(void)
 	char text[100];
 	int net;
 
-	snprintf(text, sizeof(text), "all is dark for %llu ms", (unsigned long long)(length / MS(1)));
+	snprintf(text, sizeof(text), "all is dark for %llu ms",
+		 (unsigned long long)(length / MS(1)));
 	if (!sim_upset(1, text))
 		return;
 	harmed = true;
