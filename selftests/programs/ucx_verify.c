@@ -318,7 +318,7 @@ static void connect_ends(const char *server)
 
 	if (server) {
 		if (inet_pton(AF_INET, server, &address.sin_addr) != 1)
-			die("%s is no address", server);
+			die("'%s' is not an address", server);
 		params.field_mask |= UCP_EP_PARAM_FIELD_FLAGS | UCP_EP_PARAM_FIELD_SOCK_ADDR;
 		params.flags = UCP_EP_PARAMS_FLAGS_CLIENT_SERVER;
 		params.sockaddr = where;

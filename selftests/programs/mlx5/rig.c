@@ -74,7 +74,7 @@ void port_open(struct port *port)
 		    mlx5dv_is_supported(list[i]))
 			port->ctx = ibv_open_device(list[i]);
 	if (!port->ctx)
-		bail("%s is no mlx5 device", port->name);
+		bail("'%s' is not an mlx5 device", port->name);
 	ibv_free_device_list(list);
 	if (ibv_query_port(port->ctx, port->num, &attr))
 		bail("%s: port %d", port->name, port->num);

@@ -53,7 +53,7 @@ void protocol_check(const struct options *opt)
 	if (opt->ops || opt->wr_api || opt->use_inline || opt->sge > 1)
 		die(EXIT_SETUP, "--protocol does not go with --ops, --post wr, --inline, --sge");
 	if (opt->size % line || opt->size_min != opt->size)
-		die(EXIT_SETUP, "--size is no multiple of %zu", line);
+		die(EXIT_SETUP, "--size is not a multiple of %zu", line);
 	if (opt->flush && opt->protocol != PROTOCOL_SIMPLE)
 		die(EXIT_SETUP, "--flush needs --protocol simple");
 	if (opt->sabotage && strcmp(opt->sabotage, "late-write"))
