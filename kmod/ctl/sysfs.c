@@ -17,7 +17,7 @@
  * shift_devices_lock.  So a reader never waits for that lock: if it is held, the system call is
  * restarted, and fails if the file was removed meanwhile.
  */
-static int sysfs_lock(struct device *dev, struct shift_dev **found)
+static int sysfs_lock(struct device *dev, struct shift_pair **found)
 {
 	struct ib_device *ibdev = container_of(dev, struct ib_device, dev);
 	struct shift_dev *sdev;
@@ -25,10 +25,11 @@ static int sysfs_lock(struct device *dev, struct shift_dev **found)
 	if (!mutex_trylock(&shift_devices_lock))
 		return restart_syscall();
 	list_for_each_entry(sdev, &shift_devices, list) {
-		if (sdev->ibdev == ibdev) {
-			*found = sdev;
-			return 0;
-		}
+		if (sdev->ibdev != ibdev)
+			continue;
+		/* the files go before the lock is let go under which a device loses its pair */
+		*found = shift_pair_locked(sdev);
+		return 0;
 	}
 	mutex_unlock(&shift_devices_lock);
 	return -ENODEV;
@@ -36,13 +37,13 @@ static int sysfs_lock(struct device *dev, struct shift_dev **found)
 
 static int sysfs_count(struct device *dev, struct shift_qp_counts *counts)
 {
-	struct shift_dev *sdev;
+	struct shift_pair *pair;
 	int err;
 
-	err = sysfs_lock(dev, &sdev);
+	err = sysfs_lock(dev, &pair);
 	if (err)
 		return err;
-	shift_qp_count(sdev, counts);
+	shift_qp_count(pair->sdev, counts);
 	mutex_unlock(&shift_devices_lock);
 	return 0;
 }
@@ -50,14 +51,12 @@ static int sysfs_count(struct device *dev, struct shift_qp_counts *counts)
 static ssize_t backup_show(struct device *dev, struct device_attribute *attr, char *buf)
 {
 	struct shift_pair *pair;
-	struct shift_dev *sdev;
 	ssize_t len;
 
-	len = sysfs_lock(dev, &sdev);
+	len = sysfs_lock(dev, &pair);
 	if (len)
 		return len;
-	pair = shift_pair_locked(sdev);
-	len = sysfs_emit(buf, "%s\n", pair ? pair->backup->name : "");
+	len = sysfs_emit(buf, "%s\n", pair->backup->name);
 	mutex_unlock(&shift_devices_lock);
 	return len;
 }
@@ -66,15 +65,13 @@ static DEVICE_ATTR_RO(backup);
 static ssize_t policy_show(struct device *dev, struct device_attribute *attr, char *buf)
 {
 	struct shift_pair *pair;
-	struct shift_dev *sdev;
 	ssize_t len;
 
-	len = sysfs_lock(dev, &sdev);
+	len = sysfs_lock(dev, &pair);
 	if (len)
 		return len;
-	pair = shift_pair_locked(sdev);
 	len = sysfs_emit(buf, "%s\n",
-			 pair && pair->policy == SHIFT_POLICY_AT_LEAST_ONCE ?
+			 pair->policy == SHIFT_POLICY_AT_LEAST_ONCE ?
 			 "at-least-once" : "exactly-once");
 	mutex_unlock(&shift_devices_lock);
 	return len;
@@ -103,11 +100,8 @@ static ssize_t protected_qps_show(struct device *dev, struct device_attribute *a
 }
 static DEVICE_ATTR_RO(protected_qps);
 
-static const char *sysfs_state(struct shift_dev *sdev,
-			       const struct shift_qp_counts *counts)
+static const char *sysfs_state(const struct shift_qp_counts *counts)
 {
-	if (!shift_pair_locked(sdev))
-		return "unpaired";
 	if (counts->switching)
 		return "switching";
 	if (counts->fallback)
@@ -118,16 +112,10 @@ static const char *sysfs_state(struct shift_dev *sdev,
 static ssize_t state_show(struct device *dev, struct device_attribute *attr, char *buf)
 {
 	struct shift_qp_counts counts;
-	struct shift_dev *sdev;
-	ssize_t len;
+	int err;
 
-	len = sysfs_lock(dev, &sdev);
-	if (len)
-		return len;
-	shift_qp_count(sdev, &counts);
-	len = sysfs_emit(buf, "%s\n", sysfs_state(sdev, &counts));
-	mutex_unlock(&shift_devices_lock);
-	return len;
+	err = sysfs_count(dev, &counts);
+	return err ?: sysfs_emit(buf, "%s\n", sysfs_state(&counts));
 }
 static DEVICE_ATTR_RO(state);
 
