@@ -121,8 +121,10 @@ static void ops_drop_objects(struct shift_dev *sdev)
  * shift_ops_attach - put our wrappers into a device's ops
  * @sdev: the device.
  *
- * Context: process context, sdev->ops_mutex.
- * Return: 0, also if they are there; -EEXIST, -ENOMEM, -EBUSY (another module changes them).
+ * Context: process context, sdev->ops_mutex; waits for nobody.
+ * Return: 0, also if they are there; -EEXIST, -ENOMEM, -EBUSY (another module changes them).  If
+ * sdev->attached is set after an error, some wrappers were there for a moment and may still run:
+ * shift_ops_detached() is to be called.
  */
 int shift_ops_attach(struct shift_dev *sdev)
 {
@@ -140,9 +142,8 @@ int shift_ops_attach(struct shift_dev *sdev)
 	sdev->attached = true;
 	if (ops_swap(sdev, true))
 		return 0;
-	/* some wrappers were there for a moment, and may have tracked objects */
+	/* and may have tracked objects */
 	atomic_add(INT_MIN, &sdev->objects);
-	ops_drop_objects(sdev);
 	return -EBUSY;
 }
 
@@ -178,7 +179,7 @@ int shift_ops_swap_out(struct shift_dev *sdev, struct netlink_ext_ack *extack)
 
 /**
  * shift_ops_detached - wait until no thread runs a wrapper
- * @sdev: the device, after shift_ops_swap_out().
+ * @sdev: the device, after shift_ops_swap_out(), or if shift_ops_attach() has left it attached.
  *
  * Context: process context, sdev->ops_mutex; no other lock is held.
  */

@@ -3,7 +3,8 @@
  * Pairs: how operators make and unmake them, and how they end when a device is removed.
  *
  * shift_devices_lock is held only to look things up and to change them.  Whatever has to wait for
- * others does so without it.
+ * others does so without it.  Only readers of sysfs files are waited for, who wait for nobody
+ * themselves.
  */
 #define pr_fmt(fmt) KBUILD_MODNAME ": " fmt
 
@@ -122,6 +123,8 @@ int shift_pair_add(const char *dev, const char *bdev, enum shift_policy policy,
 	if (err) {
 		NL_SET_ERR_MSG_MOD(extack, "device operations could not be interposed");
 		shift_pair_put(pair);
+		if (sdev->attached)
+			goto detach;
 		goto unlock_ops;
 	}
 	shift_dev_choose_cm(sdev);
@@ -133,6 +136,14 @@ unlock_ops:
 		pr_info("%s is backed by %s\n", dev, bdev);
 unlock:
 	mutex_unlock(&shift_devices_lock);
+	return err;
+
+detach:
+	shift_dev_get(sdev);
+	mutex_unlock(&shift_devices_lock);
+	shift_ops_detached(sdev);
+	mutex_unlock(&sdev->ops_mutex);
+	shift_dev_put(sdev);
 	return err;
 }
 
