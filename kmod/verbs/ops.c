@@ -90,6 +90,21 @@ undo:
 	return false;
 }
 
+/* Are all entries ours, so that ops_swap() can put back the driver's? */
+static bool ops_are_ours(struct shift_dev *sdev)
+{
+	int i;
+
+	for (i = 0; i < ARRAY_SIZE(ops_table); i++) {
+		void *ours = *ops_entry(ops_table[i].from, i);
+
+		if (*ops_entry(&sdev->saved, i) && ours &&
+		    READ_ONCE(*ops_entry(&sdev->ibdev->ops, i)) != ours)
+			return false;
+	}
+	return true;
+}
+
 /* Wait until no thread is in a wrapper, or about to enter or to leave one. */
 static void ops_wait(struct shift_dev *sdev)
 {
@@ -165,14 +180,17 @@ int shift_ops_swap_out(struct shift_dev *sdev, struct netlink_ext_ack *extack)
 		NL_SET_ERR_MSG_MOD(extack, "memory is being registered on the device");
 		return -EBUSY;
 	}
+	/* looked at before the count is negative, because what is made while it is stays untracked */
+	if (!ops_are_ours(sdev))
+		goto taken;
 	if (atomic_cmpxchg(&sdev->objects, 0, INT_MIN)) {
 		NL_SET_ERR_MSG_MOD(extack, "applications use the device: stop them first");
 		return -EBUSY;
 	}
 	if (ops_swap(sdev, false))
 		return 0;
-	/* while the count was negative nothing was tracked */
 	atomic_set(&sdev->objects, 0);
+taken:
 	NL_SET_ERR_MSG_MOD(extack, "another module has changed the device's operations");
 	return -EBUSY;
 }
