@@ -118,6 +118,7 @@ struct shift_qp_app {
  * @qpn_here: number of our QP on the new path, in the failover that was joined last.
  * @unfenced: a NIC could not be asked since the last RUN.
  * @cause: why it leaves its path.
+ * @moves: that goes back to a move, whoever of the two ends or of its SRQ's QPs was asked to.
  * @began_ns: ktime: when the failover under way began.
  * @deadline_ns: ktime: when the present state ends.
  * @resends: copies that were sent since that time began.
@@ -145,6 +146,7 @@ struct shift_qp_failover {
 	u32 qpn_here;
 	bool unfenced;
 	enum shift_cause cause;
+	bool moves;
 	u64 began_ns;
 	u64 deadline_ns;
 	unsigned int resends;

@@ -120,6 +120,7 @@ struct shift_srq_record {
  * @told_ns: when members that have not left were told last.
  * @late_ns: when members that were connected since it left the ring are told next.
  * @late_ms: how long after that once more.
+ * @moves: the first that left for @target, or for @pool if that is NULL, did so in a move.
  * @spoiled: cannot be moved (any more).
  * @broken: its receives were lost while they were away: its QPs fail.
  * @post_lock: protects @rec.  Inside ledger_lock.
@@ -140,7 +141,7 @@ struct shift_srq {
 	u64 deadline_ns, latest_ns, told_ns, late_ns;
 	u32 late_ms;
 	struct delayed_work timer;
-	bool dead, spoiled, broken;
+	bool dead, moves, spoiled, broken;
 	struct shift_srq_rings rings;
 
 	spinlock_t post_lock;

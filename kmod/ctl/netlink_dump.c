@@ -164,7 +164,7 @@ int shift_nl_put_qp(struct sk_buff *skb, const struct shift_qp *sqp, bool stuck)
 	    nla_put_u32(skb, SHIFT_A_QP_STATE, shown) ||
 	    nla_put_u32(skb, SHIFT_A_EPOCH, READ_ONCE(sqp->fo.epoch)) ||
 	    nla_put_u32(skb, SHIFT_A_PATH, READ_ONCE(sqp->fo.path)) ||
-	    nla_put_u32(skb, SHIFT_A_CAUSE, READ_ONCE(sqp->fo.cause)) ||
+	    nla_put_u32(skb, SHIFT_A_CAUSE, shift_qp_shown_cause(sqp)) ||
 	    nla_put_u32(skb, SHIFT_A_REPLAYED, READ_ONCE(sqp->fo.replayed)) ||
 	    nla_put_u32(skb, SHIFT_A_EXECUTED, READ_ONCE(sqp->fo.executed)) ||
 	    nla_put_u32(skb, SHIFT_A_SWITCHES, READ_ONCE(sqp->fo.switches)) ||

@@ -31,6 +31,8 @@ static void send_req(struct shift_qp *sqp)
 	struct shift_msg m = { .type = SHIFT_MSG_REQ, .epoch = sqp->fo.highest };
 
 	m.req.to = sqp->fo.to;
+	m.req.kind = sqp->fo.to == SHIFT_PATH_OWN || sqp->fo.moves ? SHIFT_KIND_MOVE :
+								     SHIFT_KIND_FAULT;
 	/* operators go on being shown why a QP came home that is handed back, so fo.cause stays */
 	m.req.cause = sqp->fo.to == SHIFT_PATH_OWN ? SHIFT_CAUSE_OPERATOR : sqp->fo.cause;
 	m.req.t_detect = sqp->fo.times.fault;
@@ -51,18 +53,17 @@ static enum shift_event act_ask(struct shift_qp *sqp)
 		/* the handback has failed: as after a fault, no end refuses or settles */
 		sqp->handback.aborted = true;
 		cause = SHIFT_CAUSE_HEARTBEAT;
-		sqp->fo.cause = cause;
 		sqp->fo.asks = 0;
 	}
 	sqp->fo.to = sqp->handback.ask ? SHIFT_PATH_OWN : shift_path_choose(sqp);
+	if (sqp->handback.aborted)	/* it was wanted, and is off, unless its path is dead */
+		shift_failover_because(sqp, cause, sqp->fo.to == SHIFT_PATH_HOME);
 	sqp->handback.ask = false;
 	if (!sqp->fo.asks++ && sqp->fo.to != SHIFT_PATH_OWN && !sqp->handback.aborted) {
-		bool moves = cause == SHIFT_CAUSE_OPERATOR;
-
 		memset(&sqp->fo.times, 0, sizeof(sqp->fo.times));
 		sqp->fo.times.fault = ktime_get_real_ns();
-		shift_stat_inc(moves ? SHIFT_STAT_MOVES : SHIFT_STAT_FAULTS);
-		shift_notify_qp(sqp, moves ? SHIFT_QP_EV_MOVE : SHIFT_QP_EV_FAULT,
+		shift_stat_inc(sqp->fo.moves ? SHIFT_STAT_MOVES : SHIFT_STAT_FAULTS);
+		shift_notify_qp(sqp, sqp->fo.moves ? SHIFT_QP_EV_MOVE : SHIFT_QP_EV_FAULT,
 				sqp->fo.times.fault);
 	}
 	if (shift_target_prepare(sqp, sqp->fo.to))
@@ -215,7 +216,8 @@ static enum shift_event act_join(struct shift_qp *sqp, const struct shift_msg *m
 
 		/* this end did not ask, so fo.cause is that of an earlier failover */
 		if (!sqp->fo.asks && sqp->fo.to != SHIFT_PATH_OWN)
-			sqp->fo.cause = SHIFT_CAUSE_PEER;
+			shift_failover_because(sqp, SHIFT_CAUSE_PEER,
+					       m->req.kind == SHIFT_KIND_MOVE);
 		/* settle before the ACK is sent, because the peer fences when it gets it */
 		if (shift_move_settles(m->req.cause) &&
 		    shift_move_settle(sqp, sqp->fo.to) == -EIO)

@@ -159,6 +159,19 @@ enum shift_qp_state shift_qp_shown(const struct shift_qp *sqp, enum shift_reason
 }
 
 /**
+ * shift_qp_shown_cause - why a QP has left its path, as operators see it
+ * @sqp: the QP.
+ *
+ * What goes back to a move is one, also at the peer and for other QPs on the SRQ.
+ *
+ * Context: any; racy by nature.
+ */
+enum shift_cause shift_qp_shown_cause(const struct shift_qp *sqp)
+{
+	return READ_ONCE(sqp->fo.moves) ? SHIFT_CAUSE_OPERATOR : READ_ONCE(sqp->fo.cause);
+}
+
+/**
  * shift_qp_is_stuck - does a QP hold work that cannot be moved?
  * @sqp: the QP.
  *

@@ -20,6 +20,7 @@ int shift_fence(struct shift_qp *sqp, bool *errored);
 enum shift_abi_verdict shift_cqe_filter(struct shift_qp *sqp, const struct shift_cq *scq,
 					u32 status);
 enum shift_qp_state shift_qp_shown(const struct shift_qp *sqp, enum shift_reason *reason);
+enum shift_cause shift_qp_shown_cause(const struct shift_qp *sqp);
 bool shift_qp_is_stuck(struct shift_qp *sqp);	/* no lock */
 
 /* count.c */

@@ -14,6 +14,13 @@ static inline bool shift_move_settles(u32 cause)
 	return cause == SHIFT_CAUSE_OPERATOR || cause == SHIFT_CAUSE_SRQ;
 }
 
+/* Why it leaves its path; @moves: that goes back to a move.  sqp->lock */
+static inline void shift_failover_because(struct shift_qp *sqp, enum shift_cause cause, bool moves)
+{
+	sqp->fo.cause = cause;
+	sqp->fo.moves = moves;
+}
+
 /* Has a handback begun, and not ended?  sqp->lock */
 static inline bool shift_handback_is_under_way(const struct shift_qp *sqp)
 {

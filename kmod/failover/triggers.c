@@ -45,10 +45,10 @@ void shift_move_run(struct shift_qp *sqp)
 		return;
 	}
 	if (works && !shift_move_stays(sqp)) {
-		sqp->fo.cause = SHIFT_CAUSE_OPERATOR;
+		shift_failover_because(sqp, SHIFT_CAUSE_OPERATOR, true);
 		shift_failover_event(sqp, SHIFT_EV_TRIGGER, NULL);
 		if (sqp->fo.state == SHIFT_ST_RUN)
-			sqp->fo.cause = SHIFT_CAUSE_NONE;	/* no path to ask */
+			shift_failover_because(sqp, SHIFT_CAUSE_NONE, false);	/* no path to ask */
 	}
 	if (sqp->move.until)
 		shift_qp_arm_unless_set(sqp, SHIFT_AGAIN_MS);
@@ -80,8 +80,8 @@ void shift_move_again(struct shift_qp *sqp)
  */
 void shift_move_follow(struct shift_qp *sqp)
 {
-	bool broken;
-	u8 path = shift_srq_wanted(sqp, &broken);
+	bool broken, moves;
+	u8 path = shift_srq_wanted(sqp, &broken, &moves);
 	struct shift_link *link = path ? shift_path_link(sqp, path) : NULL;
 
 	lockdep_assert_held(&sqp->lock);
@@ -103,10 +103,10 @@ void shift_move_follow(struct shift_qp *sqp)
 	    shift_link_state(link) != SHIFT_LINK_UP || !shift_path_healthy(sqp) ||
 	    (!sqp->fo.path && shift_provider_movable(sqp)))
 		return;
-	sqp->fo.cause = SHIFT_CAUSE_SRQ;
+	shift_failover_because(sqp, SHIFT_CAUSE_SRQ, moves);
 	shift_failover_event(sqp, SHIFT_EV_TRIGGER, NULL);
 	if (sqp->fo.state == SHIFT_ST_RUN)
-		sqp->fo.cause = SHIFT_CAUSE_NONE;	/* not now */
+		shift_failover_because(sqp, SHIFT_CAUSE_NONE, false);	/* not now */
 }
 
 struct ask {

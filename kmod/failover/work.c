@@ -171,7 +171,7 @@ static void handle_fault(struct shift_qp *sqp)
 		    qp_is_immovable(sqp))
 			return;
 	}
-	sqp->fo.cause = cause;
+	shift_failover_because(sqp, cause, false);
 	shift_failover_event(sqp, SHIFT_EV_TRIGGER, NULL);
 	if (sqp->fo.state != SHIFT_ST_RUN)
 		return;

@@ -36,8 +36,9 @@ struct wire_pair {
 
 struct wire_req {
 	u8 to;
+	u8 kind;
 	u8 cause;
-	u8 reserved[6];
+	u8 reserved[5];
 	__be64 t_detect;
 };
 
@@ -174,7 +175,7 @@ static bool valid_body(const struct shift_msg *m)
 	case SHIFT_MSG_PAIR:
 		return valid_pair(m);
 	case SHIFT_MSG_REQ:
-		return m->req.to < SHIFT_MSG_PATHS;
+		return m->req.to < SHIFT_MSG_PATHS && m->req.kind < __SHIFT_KIND_MAX;
 	case SHIFT_MSG_ACK:
 		return m->ack.to < SHIFT_MSG_PATHS;
 	case SHIFT_MSG_NACK:
@@ -218,6 +219,7 @@ static void put_body(const struct shift_msg *m, union wire_body *b)
 		break;
 	case SHIFT_MSG_REQ:
 		b->req.to = m->req.to;
+		b->req.kind = m->req.kind;
 		b->req.cause = m->req.cause;
 		b->req.t_detect = cpu_to_be64(m->req.t_detect);
 		break;
@@ -265,6 +267,7 @@ static void get_body(const union wire_body *b, struct shift_msg *m)
 		break;
 	case SHIFT_MSG_REQ:
 		m->req.to = b->req.to;
+		m->req.kind = b->req.kind;
 		m->req.cause = b->req.cause;
 		m->req.t_detect = be64_to_cpu(b->req.t_detect);
 		break;

@@ -29,6 +29,8 @@ enum shift_msg_type {
 	__SHIFT_MSG_MAX
 };
 
+enum shift_msg_kind { SHIFT_KIND_FAULT, SHIFT_KIND_MOVE, __SHIFT_KIND_MAX };
+
 enum shift_msg_nack {
 	SHIFT_NACK_BUSY, SHIFT_NACK_GONE, SHIFT_NACK_NO_MIRROR,
 	SHIFT_NACK_QUEUED,	/* no refusal: what you have sent waits for my QP's work item */
@@ -78,7 +80,7 @@ struct shift_msg {
 			u32 mtu;		/* bytes, of the default path */
 		} pair;
 		struct {
-			u8 to, cause;		/* enum shift_cause */
+			u8 to, kind, cause;	/* enum shift_msg_kind, enum shift_cause */
 			u64 t_detect;		/* CLOCK_REALTIME ns */
 		} req;
 		struct {

@@ -213,23 +213,26 @@ u8 shift_srq_path(const struct shift_qp *sqp, bool *must)
  * shift_srq_wanted - has the QP to follow the other members?
  * @sqp: the QP, locked.
  * @broken: out: the receives of the SRQ are lost.
+ * @moves: out: the others have moved; there was no fault.
  *
  * While it has, its work item is kicked with SHIFT_QPB_FOLLOW every FOLLOW_MS.
  *
  * Context: process context.
  * Return: the path to go to; 0: it has not.
  */
-u8 shift_srq_wanted(const struct shift_qp *sqp, bool *broken)
+u8 shift_srq_wanted(const struct shift_qp *sqp, bool *broken, bool *moves)
 {
 	struct shift_srq *ssrq = sqp->srqm.ssrq;
 	u8 path = 0;
 
 	lockdep_assert_held(&sqp->lock);
 	*broken = false;
+	*moves = false;
 	if (!ssrq)
 		return 0;
 	mutex_lock(&ssrq->lock);
 	*broken = ssrq->broken;
+	*moves = ssrq->moves;
 	if (ssrq->target && shift_srq_stays(sqp))
 		path = ssrq->target->path;
 	else if (!ssrq->target && shift_srq_can_follow(sqp))
@@ -264,6 +267,7 @@ int shift_srq_claim(struct shift_qp *sqp, struct shift_srq_pool *pool)
 		} else if (!ssrq->target) {
 			srq_set_pools(ssrq, ssrq->pool, pool);
 			ssrq->next[pool->path] = NULL;
+			ssrq->moves = sqp->fo.moves;
 			shift_srq_follow_start(ssrq);
 		}
 		if (!err) {

@@ -26,7 +26,7 @@ void shift_srq_connected(struct shift_qp *sqp);
 void shift_srq_ended(struct shift_qp *sqp);
 bool shift_srq_movable(const struct shift_qp *sqp);
 u8 shift_srq_path(const struct shift_qp *sqp, bool *must);
-u8 shift_srq_wanted(const struct shift_qp *sqp, bool *broken);
+u8 shift_srq_wanted(const struct shift_qp *sqp, bool *broken, bool *moves);
 int shift_srq_claim(struct shift_qp *sqp, struct shift_srq_pool *pool);
 void shift_srq_fenced(struct shift_qp *sqp);
 bool shift_srq_ready(struct shift_qp *sqp, struct shift_srq_pool *pool);

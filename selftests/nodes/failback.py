@@ -65,7 +65,7 @@ def there_and_back(options, qps, bed):
     verify.finish()
     counters.moved("returns", 3 * qps)
     counters.moved("switches", 6 * qps)
-    counters.still("failed", "illegal", "msg_bad")
+    counters.still("faults", "failed", "illegal", "msg_bad")
 
 
 def plugged(options, qps, side, bed):
@@ -341,7 +341,7 @@ def by_link(bed):
     verify.finish()
     counters.moved("returns", 4)
     counters.moved("switches", 8)
-    counters.still("failed", "illegal", "msg_bad")
+    counters.still("faults", "failed", "illegal", "msg_bad")
 
 
 @test("failback", "link probe", STOCK)

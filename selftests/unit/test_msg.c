@@ -36,6 +36,7 @@ static void any_message(struct rnd *r, u8 type)
 		break;
 	case SHIFT_MSG_REQ:
 		msg.req.to = (u8)rnd_below(r, SHIFT_MSG_PATHS);
+		msg.req.kind = (u8)rnd_below(r, __SHIFT_KIND_MAX);
 		msg.req.cause = (u8)rnd32(r);
 		msg.req.t_detect = rnd64(r);
 		break;
@@ -216,6 +217,7 @@ static void out_of_range(struct ktap *t)
 	REFUSES(t, PAIR, (msg.pair.flags = 0, msg.pair.mtu = 0));
 	REFUSES(t, PAIR, msg.pair.mtu = 1000);
 	REFUSES(t, PAIR, msg.pair.mtu = 8192);
+	REFUSES(t, REQ, msg.req.kind = __SHIFT_KIND_MAX);
 	REFUSES(t, REQ, msg.req.to = 255);
 	REFUSES(t, NACK, msg.nack.code = __SHIFT_NACK_MAX);
 	REFUSES(t, PROGRESS, msg.progress.status = __SHIFT_PROGRESS_MAX);

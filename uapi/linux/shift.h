@@ -156,10 +156,10 @@ enum shift_cause {
 	SHIFT_CAUSE_NONE,
 	SHIFT_CAUSE_PORT,	/* port event on the local NIC */
 	SHIFT_CAUSE_CQE,	/* error completion on the active QP */
-	SHIFT_CAUSE_PEER,	/* the peer asked */
+	SHIFT_CAUSE_PEER,	/* the peer asked, for a fault of its own */
 	SHIFT_CAUSE_HEARTBEAT,
-	SHIFT_CAUSE_OPERATOR,
-	SHIFT_CAUSE_SRQ,	/* other QPs of its SRQ had to move */
+	SHIFT_CAUSE_OPERATOR,	/* also of its peer, or of other QPs of its SRQ */
+	SHIFT_CAUSE_SRQ,	/* other QPs of its SRQ had to leave, for a fault */
 };
 
 enum shift_qp_event {
