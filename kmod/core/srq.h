@@ -35,7 +35,7 @@ struct shift_srq_recv {
 	struct list_head node;
 	struct ib_cqe cqe;
 	struct shift_srq *ssrq;
-	u32 tag;
+	u32 recv_id;
 	u8 state;
 	u32 num_sge;
 	struct shift_recv got;

@@ -43,7 +43,7 @@ enum shift_stat {
 	SHIFT_STAT_UNKNOWN,		/* QPs whose NIC could not be asked how far it got */
 	SHIFT_STAT_DOUBTFUL,		/* operations posted again that may be executed twice */
 	SHIFT_STAT_STALLED,		/* proxy QPs that completed nothing for too long */
-	SHIFT_STAT_GIVEN_BACK,		/* handbacks to the application's own QP */
+	SHIFT_STAT_HANDBACKS,		/* handbacks to the application's own QP */
 	SHIFT_STAT_KICKS,		/* posts that a provider announced by a system call */
 	SHIFT_STAT_MOVES,		/* moves begun for operators or daemons */
 	SHIFT_STAT_NEIGHBOURS,		/* lost neighbours whose MAC address was kept */

@@ -335,12 +335,12 @@ static long ioc_cqe(struct shift_file *file, void __user *arg)
 		return -ENOENT;
 	scq = to_cq(obj);
 
-	cqe.verdict = SHIFT_CQE_DELIVER;
+	cqe.answer = SHIFT_CQE_DELIVER;
 	sqp = shift_qp_find_qpn(scq->sdev, cqe.qp_num);
 	if (sqp) {
 		/* the QP must be one that uses this CQ */
 		if (sqp->scq == scq || sqp->rcq == scq)
-			cqe.verdict = shift_cqe_filter(sqp, scq, cqe.status);
+			cqe.answer = shift_cqe_filter(sqp, scq, cqe.status);
 		shift_qp_put(sqp);
 	}
 	shift_cq_put(scq);

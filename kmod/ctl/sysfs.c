@@ -229,7 +229,7 @@ SHIFT_STAT_ATTR(event_lost, SHIFT_STAT_EVENT_LOST);
 SHIFT_STAT_ATTR(unknown, SHIFT_STAT_UNKNOWN);
 SHIFT_STAT_ATTR(doubtful, SHIFT_STAT_DOUBTFUL);
 SHIFT_STAT_ATTR(stalled, SHIFT_STAT_STALLED);
-SHIFT_STAT_ATTR(given_back, SHIFT_STAT_GIVEN_BACK);
+SHIFT_STAT_ATTR(handbacks, SHIFT_STAT_HANDBACKS);
 SHIFT_STAT_ATTR(kicks, SHIFT_STAT_KICKS);
 SHIFT_STAT_ATTR(moves, SHIFT_STAT_MOVES);
 SHIFT_STAT_ATTR(neighbours, SHIFT_STAT_NEIGHBOURS);
@@ -258,7 +258,7 @@ static struct attribute *shift_stat_attrs[] = {
 	&shift_stat_attr_unknown.attr.attr,
 	&shift_stat_attr_doubtful.attr.attr,
 	&shift_stat_attr_stalled.attr.attr,
-	&shift_stat_attr_given_back.attr.attr,
+	&shift_stat_attr_handbacks.attr.attr,
 	&shift_stat_attr_kicks.attr.attr,
 	&shift_stat_attr_moves.attr.attr,
 	&shift_stat_attr_neighbours.attr.attr,

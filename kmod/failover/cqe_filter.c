@@ -39,10 +39,10 @@ static bool status_is_path_error(const struct shift_qp *sqp, const struct shift_
  * Context: any that may take a spinlock; never sleeps.
  * Return: SHIFT_CQE_DELIVER or SHIFT_CQE_SWALLOW.
  */
-enum shift_abi_verdict shift_cqe_filter(struct shift_qp *sqp, const struct shift_cq *scq,
+enum shift_abi_cqe_answer shift_cqe_filter(struct shift_qp *sqp, const struct shift_cq *scq,
 					u32 status)
 {
-	enum shift_abi_verdict answer = SHIFT_CQE_SWALLOW;
+	enum shift_abi_cqe_answer answer = SHIFT_CQE_SWALLOW;
 	unsigned int kick = SHIFT_QPB_KICK;
 	u32 cause = 0;
 

@@ -302,7 +302,7 @@ void shift_handback_returned(struct shift_qp *sqp)
 	shift_handback_forget(sqp);
 	shift_gate_write(sqp, 0);
 	shift_handback_release(sqp);
-	shift_stat_inc(SHIFT_STAT_GIVEN_BACK);
+	shift_stat_inc(SHIFT_STAT_HANDBACKS);
 	shift_notify_qp(sqp, SHIFT_QP_EV_STATE, ktime_get_real_ns());
 	set_bit(SHIFT_QPB_TIDY, &sqp->pend.flags);
 	shift_move_done(sqp);

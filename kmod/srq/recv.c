@@ -27,27 +27,27 @@ static struct shift_abi_srq_table *srq_table(const struct shift_srq *ssrq)
 	return ssrq->rings.table;
 }
 
-static struct shift_abi_srq_entry *srq_entry(const struct shift_srq *ssrq, u32 tag)
+static struct shift_abi_srq_entry *srq_entry(const struct shift_srq *ssrq, u32 recv_id)
 {
 	return ssrq->rings.table + ssrq->rings.entry_offset +
-	       (size_t)(tag & SHIFT_TAG_INDEX) * ssrq->rings.entry_size;
+	       (size_t)(recv_id & SHIFT_RECV_ID_INDEX) * ssrq->rings.entry_size;
 }
 
 /* Take over the receive with this id; post_lock. */
-static void srq_take(struct shift_srq *ssrq, u32 tag)
+static void srq_take(struct shift_srq *ssrq, u32 recv_id)
 {
 	struct shift_srq_record *rec = &ssrq->rec;
-	const struct shift_abi_srq_entry *e = srq_entry(ssrq, tag);
-	u32 i, index = tag & SHIFT_TAG_INDEX;
+	const struct shift_abi_srq_entry *e = srq_entry(ssrq, recv_id);
+	u32 i, index = recv_id & SHIFT_RECV_ID_INDEX;
 	struct shift_srq_recv *recv = &rec->recv[index];
 	struct shift_sge *sge = &rec->sge[(size_t)index * max(ssrq->max_sge, 1u)];
 
 	lockdep_assert_held(&ssrq->post_lock);
 	/* taken over meanwhile; or the entry is used again before its completion was shown */
-	if (rec->known[index] == tag || recv->state != SHIFT_SRQ_RECV_FREE)
+	if (rec->known[index] == recv_id || recv->state != SHIFT_SRQ_RECV_FREE)
 		return;
-	rec->known[index] = tag;
-	recv->tag = tag;
+	rec->known[index] = recv_id;
+	recv->recv_id = recv_id;
 	recv->num_sge = min(READ_ONCE(e->num_sge), ssrq->max_sge);
 	for (i = 0; i < recv->num_sge; i++) {
 		sge[i].addr = READ_ONCE(e->sge[i].addr);
@@ -65,7 +65,7 @@ static void srq_take(struct shift_srq *ssrq, u32 tag)
  */
 static u32 srq_translate(struct shift_srq *ssrq, const struct shift_srq_recv *recv, u8 path)
 {
-	u32 i, index = recv->tag & SHIFT_TAG_INDEX;
+	u32 i, index = recv->recv_id & SHIFT_RECV_ID_INDEX;
 	const struct shift_sge *sge = &ssrq->rec.sge[(size_t)index * max(ssrq->max_sge, 1u)];
 	struct ib_sge *to = ssrq->rec.wr_sge;
 
@@ -95,16 +95,16 @@ static u32 srq_lent(const struct shift_srq *ssrq)
 static int srq_lend(struct shift_srq *ssrq, struct shift_srq_recv *recv)
 {
 	struct shift_srq_record *rec = &ssrq->rec;
-	u32 index = recv->tag & SHIFT_TAG_INDEX;
+	u32 index = recv->recv_id & SHIFT_RECV_ID_INDEX;
 	int err;
 
 	/* before it can be completed */
-	rec->known[index] = SHIFT_TAG_NONE;
-	err = ssrq->sdev->provider->srq->post(ssrq, (u64)ssrq->rings.key << 32 | recv->tag,
+	rec->known[index] = SHIFT_RECV_ID_NONE;
+	err = ssrq->sdev->provider->srq->post(ssrq, (u64)ssrq->rings.key << 32 | recv->recv_id,
 					     &rec->sge[(size_t)index * max(ssrq->max_sge, 1u)],
 					     recv->num_sge);
 	if (err) {
-		rec->known[index] = recv->tag;
+		rec->known[index] = recv->recv_id;
 		return err;
 	}
 	list_del_init(&recv->node);
@@ -176,14 +176,14 @@ static void srq_ingest(struct shift_srq *ssrq)
 	posted = smp_load_acquire(&srq_table(ssrq)->posted);
 
 	for (n = 0; n < ssrq->rings.entries && rec->seen != posted; n++, rec->seen++) {
-		u32 tag = READ_ONCE(srq_table(ssrq)->order[rec->seen & mask]);
-		u32 index = tag & SHIFT_TAG_INDEX;
+		u32 recv_id = READ_ONCE(srq_table(ssrq)->order[rec->seen & mask]);
+		u32 index = recv_id & SHIFT_RECV_ID_INDEX;
 
-		if (tag >> SHIFT_TAG_GENERATION && index < ssrq->rings.entries &&
-		    tag != rec->known[index] &&
-		    /* an entry is filled in before it has its tag */
-		    tag == smp_load_acquire(&srq_entry(ssrq, tag)->tag))
-			srq_take(ssrq, tag);
+		if (recv_id >> SHIFT_RECV_ID_GENERATION && index < ssrq->rings.entries &&
+		    recv_id != rec->known[index] &&
+		    /* an entry is filled in before it has its id */
+		    recv_id == smp_load_acquire(&srq_entry(ssrq, recv_id)->recv_id))
+			srq_take(ssrq, recv_id);
 	}
 	rec->seen = posted;
 }
@@ -224,11 +224,11 @@ static bool srq_error_is_kept(struct shift_srq *ssrq, u32 qpn)
 static void srq_note_completed(void *arg, u64 wr_id, u32 status, u32 qpn)
 {
 	struct shift_srq *ssrq = arg;
-	u32 tag = shift_srq_id_of(wr_id, ssrq->rings.key, ssrq->rings.entries);
+	u32 recv_id = shift_srq_id_of(wr_id, ssrq->rings.key, ssrq->rings.entries);
 
-	if (tag && tag == READ_ONCE(srq_entry(ssrq, tag)->tag) &&
+	if (recv_id && recv_id == READ_ONCE(srq_entry(ssrq, recv_id)->recv_id) &&
 	    (!status || !srq_error_is_kept(ssrq, qpn)))
-		ssrq->rec.known[tag & SHIFT_TAG_INDEX] = tag;
+		ssrq->rec.known[recv_id & SHIFT_RECV_ID_INDEX] = recv_id;
 }
 
 /* Look through all CQs of the SRQ.  One that is being resized is registered again in a moment. */
@@ -275,17 +275,17 @@ static int srq_take_outstanding(struct shift_srq *ssrq)
 	if (err)
 		return err;
 	ssrq->sdev->provider->srq->empty(ssrq);
-	/* the provider fills in an entry, then its tag, then counts it */
+	/* the provider fills in an entry, then its id, then counts it */
 	posted = smp_load_acquire(&srq_table(ssrq)->posted);
 	for (i = 0; i < ssrq->rings.entries; i++) {
 		/* before the rest of the entry is read */
-		rec->scratch[i].tag = smp_load_acquire(&srq_entry(ssrq, i)->tag);
+		rec->scratch[i].recv_id = smp_load_acquire(&srq_entry(ssrq, i)->recv_id);
 		rec->scratch[i].seq = READ_ONCE(srq_entry(ssrq, i)->seq);
 	}
 	n = shift_srq_ids_outstanding(rec->scratch, ssrq->rings.entries, rec->known, posted);
 	spin_lock_bh(&ssrq->post_lock);
 	for (i = 0; i < n; i++)
-		srq_take(ssrq, rec->scratch[i].tag);
+		srq_take(ssrq, rec->scratch[i].recv_id);
 	/* a KICK may have looked further */
 	if ((s64)(posted - rec->seen) > 0)
 		rec->seen = posted;
@@ -479,7 +479,7 @@ void shift_srq_got(struct shift_qp *sqp, struct shift_srq_recv *recv,
 static int srq_push_wc(struct shift_qp *sqp, const struct shift_srq_recv *recv)
 {
 	struct shift_abi_wc wc = {
-		.wr_id = (u64)recv->ssrq->rings.key << 32 | recv->tag,
+		.wr_id = (u64)recv->ssrq->rings.key << 32 | recv->recv_id,
 		.status = recv->got.status,
 		.opcode = recv->got.opcode,
 		.byte_len = recv->got.byte_len,

@@ -11,7 +11,7 @@
 #include "srq/srq.h"
 
 #define ENTRIES_MIN	64u
-#define ENTRIES_MAX	(SHIFT_TAG_INDEX + 1)
+#define ENTRIES_MAX	(SHIFT_RECV_ID_INDEX + 1)
 #define TABLE_MAX	(16u << 20)
 #define DEPTH_MAX	4096u
 

@@ -37,7 +37,7 @@ struct rxe_shift_srq {
 
 /*
  * The flag is looked at once per call of poll, and an error's status. It is always set
- * while wr_ids may be tags, that is, before the first QP on an SRQ is connected.
+ * while wr_ids may be receive ids, that is, before the first QP on an SRQ is connected.
  */
 struct rxe_shift_cq {
 	uint32_t		flag;		/* written by the kernel too */

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
-/* Receives of rxe's SRQs have tags: posting them, and the CQs to which they complete. */
+/* Receives of rxe's SRQs have receive ids: posting them, and the CQs to which they complete. */
 #include <config.h>
 
 #include <errno.h>
@@ -71,7 +71,7 @@ out:
 
 /*
  * The application's name of what was completed. A completion in error does not say
- * whether it is of a receive: a tag does.
+ * whether it is of a receive: an id does.
  */
 uint64_t rxe_shift_wr_id(struct rxe_cq *cq, uint64_t wr_id)
 {
@@ -142,7 +142,7 @@ void rxe_shift_free_srq(struct rxe_srq *srq)
 	shift_free_srq(&srq->shift.srq);
 }
 
-/* The CQ is destroyed: completions that lie in it are lost, their tags are free */
+/* The CQ is destroyed: completions that lie in it are lost, their ids are free */
 void rxe_shift_detach_cq(struct rxe_cq *cq)
 {
 	struct shift_context *ctx = &to_rctx(cq->vcq.cq.context)->shift;
@@ -183,13 +183,13 @@ static uint32_t srq_record(struct rxe_srq *srq, const struct ibv_recv_wr *wr)
 {
 	struct shift_srq_table *t = &srq->shift.srq.table;
 	struct shift_abi_srq_entry *e;
-	uint32_t tag;
+	uint32_t recv_id;
 	int i;
 
-	tag = shift_srq_take(t);
-	if (!tag)
+	recv_id = shift_srq_take(t);
+	if (!recv_id)
 		return 0;
-	e = shift_srq_entry(t, tag);
+	e = shift_srq_entry(t, recv_id);
 	e->wr_id = wr->wr_id;
 	e->num_sge = wr->num_sge;
 	for (i = 0; i < wr->num_sge; i++)
@@ -198,24 +198,24 @@ static uint32_t srq_record(struct rxe_srq *srq, const struct ibv_recv_wr *wr)
 			.length = wr->sg_list[i].length,
 			.lkey = wr->sg_list[i].lkey,
 		};
-	return tag;
+	return recv_id;
 }
 
 /* @ring: out: it was posted in the ring */
 static int srq_post_one(struct rxe_srq *srq, struct ibv_recv_wr *wr, bool *ring)
 {
 	struct ibv_recv_wr tagged = *wr;
-	uint32_t tag;
+	uint32_t recv_id;
 	int rc;
 
 	if (wr->num_sge > (int)srq->rq.max_sge || wr->num_sge < 0)
 		return EINVAL;
 
 	if (srq_away(srq)) {
-		tag = srq_record(srq, wr);
-		if (!tag)
+		recv_id = srq_record(srq, wr);
+		if (!recv_id)
 			return ENOMEM;
-		shift_srq_posted(&srq->shift.srq.table, tag);
+		shift_srq_posted(&srq->shift.srq.table, recv_id);
 		return 0;
 	}
 
@@ -224,15 +224,15 @@ static int srq_post_one(struct rxe_srq *srq, struct ibv_recv_wr *wr, bool *ring)
 		return rxe_post_one_recv(&srq->rq, wr);
 	if (queue_full(srq->rq.queue))
 		return ENOMEM;
-	tag = srq_record(srq, wr);
-	if (!tag) {
+	recv_id = srq_record(srq, wr);
+	if (!recv_id) {
 		/* more completions wait than the table has room for: as stock */
 		rxe_shift_unregister_srq(srq);
 		return rxe_post_one_recv(&srq->rq, wr);
 	}
-	tagged.wr_id = shift_srq_wr_id(&srq->shift.srq.table, tag);
+	tagged.wr_id = shift_srq_wr_id(&srq->shift.srq.table, recv_id);
 	/* in the table before it can be completed */
-	shift_srq_posted(&srq->shift.srq.table, tag);
+	shift_srq_posted(&srq->shift.srq.table, recv_id);
 	rc = rxe_post_one_recv(&srq->rq, &tagged);
 	return rc;
 }

@@ -166,7 +166,7 @@ err_unregister:
 
 /*
  * Entries that are in the side ring by now stay there to be polled; receives that
- * have tags keep them.
+ * have ids keep them.
  */
 void shift_unregister(struct shift_context *ctx, struct shift_object *obj,
 		      enum shift_abi_type type)
@@ -210,7 +210,7 @@ bool shift_kick(struct shift_context *ctx, const struct shift_object *obj,
 	return !shift_ioctl_id(ctx, SHIFT_IOC_KICK, type, obj->id);
 }
 
-/* Its own QP is given back: see SHIFT_IOC_REBASE. False: there is nothing to do */
+/* Its own QP is handed back: see SHIFT_IOC_REBASE. False: there is nothing to do */
 bool shift_rebase(struct shift_context *ctx, const struct shift_object *qp,
 		  enum shift_abi_step step, struct shift_abi_rebase *base)
 {
@@ -230,5 +230,5 @@ bool shift_swallow(struct shift_context *ctx, const struct shift_cq *cq, uint32_
 	};
 
 	return cq->obj.registered && !ioctl(shift_get_fd(ctx), SHIFT_IOC_CQE, &cmd) &&
-	       cmd.verdict == SHIFT_CQE_SWALLOW;
+	       cmd.answer == SHIFT_CQE_SWALLOW;
 }

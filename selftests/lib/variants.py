@@ -49,7 +49,7 @@ VARIANTS = {
         "failback: drain and undrain: ibv_wr_*, inline, lists", "failback: drain and undrain: 64 KiB",
         "failback: drain and undrain: asleep",
         "directory: a cable that flaps as fast as it can",
-        "mlx5: given back: the peer ends, later",
+        "mlx5: handed back: the peer ends, later",
         # what remains has each size, each number of QPs and each side once
         *(f"failover: {name}" for name in (
             "local cable, 8 QPs, 1 B", "remote cable, 1 QPs, 64 KiB", "remote cable, 8 QPs, 4 KiB")),
@@ -78,7 +78,7 @@ VARIANTS = {
         *(f"mlx5: {name}" for name in (
             "WRITE, remote cable", "SEND, remote cable", "1 of 8 signaled", "inline", "events",
             "an idle QP in a CQ that others have filled, local cable",
-            "given back: ibv_wr_[*], unsignaled, ibv_start_poll",
+            "handed back: ibv_wr_[*], unsignaled, ibv_start_poll",
             "failover: remote cable, 8 QPs, 64 KiB", "control: module: data, *",
             "after_failover: all, both directions", "after_failover: send answers lost *",
             "dead_nic: unknown: at-least-once here, exactly-once at the peer",

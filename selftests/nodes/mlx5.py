@@ -274,8 +274,8 @@ def stays(bed):
     counters.still("switches", "failed", "illegal", "msg_bad")
 
 
-def given_back(options, qps, bed):
-    """Home again, QPs are given back: nothing goes through the kernel; and all of it once more."""
+def handbacks(options, qps, bed):
+    """Home again, QPs are handed back: nothing goes through the kernel; and all of it once more."""
     nodes = bed.nodes[:2]
     verify = start(bed, "--bidir", *SMALL, *options, qps=qps)
     shift.wait_session(bed, 2)
@@ -290,8 +290,8 @@ def given_back(options, qps, bed):
         shift.wait_session(bed, 2)
         for node in nodes:
             shift.must(node, "pair", "undrain", bed.nics.default)
-        wait_for("all QPs are given back", lambda counters=counters: (
-            verify.more(1), all(n >= qps for n in counters.delta("given_back")))[1], 300)
+        wait_for("all QPs are handed back", lambda counters=counters: (
+            verify.more(1), all(n >= qps for n in counters.delta("handbacks")))[1], 300)
         verify.more(1)
         for node in nodes:
             check({row["state"] for row in shift.qps(node)} == {"default"}, f"{shift.qps(node)}")
@@ -303,7 +303,7 @@ def given_back(options, qps, bed):
 
 
 def peer_ends(skip, bed):
-    """The peer's program is killed while a QP is given back, and one end's messages are lost.
+    """The peer's program is killed while a QP is handed back, and one end's messages are lost.
 
     Nobody fails: receives go on waiting, and a send finds that nobody answers.
     """
@@ -334,7 +334,7 @@ def peer_ends(skip, bed):
         bed.drop(asker, 0, direction="in", opcode="RC_SEND_*", skip=skip)
         for node in bed.nodes[:2]:      # they are looked at again in 20 s at most
             node.must(f"echo 1 >{HANDBACK}")
-        wait_for("a message is lost while a QP is given back", lambda: dropped(bed, 0) > 0 and (
+        wait_for("a message is lost while a QP is handed back", lambda: dropped(bed, 0) > 0 and (
             skip or "switching" in {row["state"] for row in shift.qps(survivor)}), 120, .2)
         asker.must(f"kill -KILL {shift.qps(asker)[0]['pid']}")
         echo.wait()
@@ -348,7 +348,7 @@ def peer_ends(skip, bed):
     check("transport retry counter exceeded" in ping.text, ping.tail())
 
 
-def not_given_back(bed):
+def not_handed_back(bed):
     """Who sleeps until an event would keep its peer waiting: it stays where it is."""
     verify = start(bed, "--bidir", "--events", *SMALL)
     shift.wait_session(bed, 2)
@@ -364,7 +364,7 @@ def not_given_back(bed):
         check({row["state"] for row in shift.qps(node)} == {"returned"}, f"{shift.qps(node)}")
     verify.finish()
     counters.moved("returns")
-    counters.still("given_back", "failed", "illegal", "msg_bad")
+    counters.still("handbacks", "failed", "illegal", "msg_bad")
 
 
 def not_covered(reason, options, bed):
@@ -439,18 +439,18 @@ def register():
             ("an error of the application's own", own_error, FULL),
             ("atomics stay on their device", stays, FULL),
             ("completions of 128 bytes", wide, FULL),
-            ("given back: WRITE", partial(given_back, [], 1), MORE),
-            ("given back: all but atomics", partial(
-                given_back, ["--ops", "write,write_imm,send,send_imm,read", "--mix"], 2), FULL),
-            ("given back: ibv_wr_*, unsignaled, ibv_start_poll", partial(
-                given_back, ["--ops", "write,send", "--mix", "--post", "wr", "--poll", "start",
+            ("handed back: WRITE", partial(handbacks, [], 1), MORE),
+            ("handed back: all but atomics", partial(
+                handbacks, ["--ops", "write,write_imm,send,send_imm,read", "--mix"], 2), FULL),
+            ("handed back: ibv_wr_*, unsignaled, ibv_start_poll", partial(
+                handbacks, ["--ops", "write,send", "--mix", "--post", "wr", "--poll", "start",
                              "--signal-every", 8, "--chain", 4], 2), FULL),
-            ("given back: inline, one CQ", partial(
-                given_back, ["--ops", "write,send", "--mix", "--inline", "--size", 100,
+            ("handed back: inline, one CQ", partial(
+                handbacks, ["--ops", "write,send", "--mix", "--inline", "--size", 100,
                              "--shared-cq"], 4), FULL),
-            ("given back: the peer ends", partial(peer_ends, 0), FULL),
-            ("given back: the peer ends, later", partial(peer_ends, 1), FULL),
-            ("not given back: asleep", not_given_back, FULL),
+            ("handed back: the peer ends", partial(peer_ends, 0), FULL),
+            ("handed back: the peer ends, later", partial(peer_ends, 1), FULL),
+            ("not handed back: asleep", not_handed_back, FULL),
             ("unprotected: on an SRQ", partial(
                 not_covered, "srq", ["--ops", "send", "--srq"]), FULL),
             ("unprotected: a CQ without room for a flush", partial(

@@ -44,7 +44,7 @@ class Traffic(Verify):
             telling(self, lambda node=node, count=count: shift.protected(node, count, state))
 
     def home(self):
-        """All QPs are off the backup.  Those that were given back are not protected without it."""
+        """All QPs are off the backup.  Those that were handed back are not protected without it."""
         def there():
             rows = [row for node in (self.client_node, self.server_node)
                     for row in shift.connected(node)]

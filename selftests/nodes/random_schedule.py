@@ -142,7 +142,7 @@ class Schedule:
     def moved(self, bed, event, verify):
         """All QPs have arrived where the event sends them.
 
-        One that was given back is unprotected, too, while the cable is out that it came by.
+        One that was handed back is unprotected, too, while the cable is out that it came by.
         """
         want = "returned" if event.away else "fallback"
         seen = []

@@ -127,7 +127,7 @@ static int kern_ioctl(unsigned long cmd, void *arg)
 	case SHIFT_IOC_CQE:
 		kern.cqes++;
 		kern.cqe = *(struct shift_abi_cqe *)arg;
-		((struct shift_abi_cqe *)arg)->verdict = kern.verdict;
+		((struct shift_abi_cqe *)arg)->answer = kern.answer;
 		return 0;
 	}
 	errno = ENOTTY;

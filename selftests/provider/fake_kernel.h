@@ -29,7 +29,7 @@ struct fake_kernel {
 	int		rebase_wanted;
 	int		rebases[3];	/* by step */
 	struct shift_abi_rebase rebase;
-	uint32_t	verdict;
+	uint32_t	answer;
 	struct shift_abi_reg_cq	cq;
 	struct shift_abi_reg_qp	qp;
 	struct shift_abi_cqe	cqe;

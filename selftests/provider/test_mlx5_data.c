@@ -10,7 +10,7 @@ static void setup_buffers(int cqe_sz)
 {
 	setup(cqe_sz);
 	memset(buffers, FILLER, sizeof(buffers));
-	kern.verdict = SHIFT_CQE_SWALLOW;
+	kern.answer = SHIFT_CQE_SWALLOW;
 }
 
 /* what completion @n brings */

@@ -75,7 +75,7 @@ static void check_polls(uint16_t index)
 	int asked = kern.cqes;
 	struct ibv_wc wc[8];
 
-	kern.verdict = SHIFT_CQE_SWALLOW;
+	kern.answer = SHIFT_CQE_SWALLOW;
 	post_n(40, 3, 8, IBV_SEND_SIGNALED);
 	device_send_done(index);
 	device_send_error(index + 1, MLX5_CQE_SYNDROME_TRANSPORT_RETRY_EXC_ERR);
@@ -119,7 +119,7 @@ void test_export_cq(void)
 
 	setup(64);
 	post(10);
-	kern.verdict = SHIFT_CQE_SWALLOW;
+	kern.answer = SHIFT_CQE_SWALLOW;
 	device_send_error(0, MLX5_CQE_SYNDROME_WR_FLUSH_ERR);
 	CHECK(poll_wc(wc, 8) == 0 && kern.cqes == 1);
 	side_put(0, IBV_WC_RDMA_WRITE, 0, 0);

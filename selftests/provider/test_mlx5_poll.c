@@ -112,7 +112,7 @@ void test_swallow(void)
 	device_send_error(2, MLX5_CQE_SYNDROME_WR_FLUSH_ERR);
 	device_put(&(struct shift_abi_wc) { .wr_id = 0, .status = 1 }, MLX5_CQE_RESP_ERR,
 		   MLX5_CQE_SYNDROME_WR_FLUSH_ERR);
-	kern.verdict = SHIFT_CQE_SWALLOW;
+	kern.answer = SHIFT_CQE_SWALLOW;
 	CHECK(poll_wc(wc, 8) == 1 && wc[0].wr_id == 10 && !wc[0].status);
 	CHECK(kern.cqes == 3 && kern.cqe.cq_id == CQ_ID && kern.cqe.qp_num == QPN);
 	CHECK(kern.cqe.status == IBV_WC_WR_FLUSH_ERR);
@@ -138,7 +138,7 @@ void test_swallow(void)
 	device_send_error(4, MLX5_CQE_SYNDROME_WR_FLUSH_ERR);
 	side_put(3, IBV_WC_RDMA_WRITE, 0, 0);
 	CHECK(poll_wc(wc, 8) == 1 && wc[0].wr_id == 13 && kern.cqes == 5);
-	kern.verdict = SHIFT_CQE_DELIVER;
+	kern.answer = SHIFT_CQE_DELIVER;
 	device_send_error(4, MLX5_CQE_SYNDROME_WR_FLUSH_ERR);
 	side_put(5, IBV_WC_RDMA_WRITE, 0, 0);
 	CHECK(poll_wc(wc, 8) == 2 && wc[0].wr_id == 20 && wc[0].status == IBV_WC_WR_FLUSH_ERR);
@@ -157,7 +157,7 @@ void test_swallow_lazy(void)
 
 	setup(64);
 	post_n(10, 6, 8, IBV_SEND_SIGNALED);
-	kern.verdict = SHIFT_CQE_SWALLOW;
+	kern.answer = SHIFT_CQE_SWALLOW;
 	device_send_error(0, MLX5_CQE_SYNDROME_WR_FLUSH_ERR);
 	CHECK(start_poll() == ENOENT && golden_qp.sq.tail == 0 && kern.cqes == 1);
 	device_send_error(0, MLX5_CQE_SYNDROME_WR_FLUSH_ERR);
@@ -169,7 +169,7 @@ void test_swallow_lazy(void)
 	CHECK(ibv_next_poll(ex()) == ENOENT);
 	ibv_end_poll(ex());
 	CHECK(kern.cqes == 3 && golden_qp.sq.tail == 2 && be32toh(cq_db[0]) == 4);
-	kern.verdict = SHIFT_CQE_DELIVER;
+	kern.answer = SHIFT_CQE_DELIVER;
 	device_send_error(2, MLX5_CQE_SYNDROME_WR_FLUSH_ERR);
 	CHECK(!start_poll() && ex()->wr_id == 12 && ex()->status == IBV_WC_WR_FLUSH_ERR);
 	ibv_end_poll(ex());
@@ -487,7 +487,7 @@ void test_clock(void)
 	ibv_end_poll(ex());
 
 	/* a hidden error on the way to what is shown */
-	kern.verdict = SHIFT_CQE_SWALLOW;
+	kern.answer = SHIFT_CQE_SWALLOW;
 	device_send_error(4, MLX5_CQE_SYNDROME_WR_FLUSH_ERR);
 	CHECK(start_poll_without_clock() == EBUSY && !kern.cqes);
 	side_put(4, IBV_WC_RDMA_WRITE, 0, 0);

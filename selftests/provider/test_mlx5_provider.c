@@ -401,7 +401,7 @@ static void test_tail(void)
 	CHECK(poll_wc(wc, 8) == 1 && word(kern.qp.rq_tail_addr, 0) == 1);
 
 	/* errors that are hidden are not polled */
-	kern.verdict = SHIFT_CQE_SWALLOW;
+	kern.answer = SHIFT_CQE_SWALLOW;
 	device_send_error(last, MLX5_CQE_SYNDROME_WR_FLUSH_ERR);
 	device_put(&(struct shift_abi_wc) { .wr_id = 1, .status = 1 }, MLX5_CQE_RESP_ERR,
 		   MLX5_CQE_SYNDROME_WR_FLUSH_ERR);

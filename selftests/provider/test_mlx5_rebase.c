@@ -156,7 +156,7 @@ void test_rebase_poll(void)
 
 	setup(64);
 	away();
-	kern.verdict = SHIFT_CQE_SWALLOW;
+	kern.answer = SHIFT_CQE_SWALLOW;
 	device_send_error(3, MLX5_CQE_SYNDROME_WR_FLUSH_ERR);
 	kern.rebase_wanted = 1;
 	side_put(0, SHIFT_WC_REBASE, 0, 0);

@@ -337,14 +337,14 @@ static void test_swallow(struct ibv_device *dev)
 	post_recv();
 	modify(IBV_QPS_ERR);		/* two flushes */
 	settle();
-	kern.verdict = SHIFT_CQE_SWALLOW;
+	kern.answer = SHIFT_CQE_SWALLOW;
 	kern_complete(100, 5);
 	CHECK(ibv_poll_cq(cq, 8, wc) == 1 && wc[0].wr_id == 100);
 	CHECK(kern.cqes == 2 && kern.cqe.cq_id == CQ_ID && kern.cqe.qp_num == qp->qp_num &&
 	      kern.cqe.status == IBV_WC_WR_FLUSH_ERR);
 	post_recv();
 	settle();
-	kern.verdict = SHIFT_CQE_DELIVER;
+	kern.answer = SHIFT_CQE_DELIVER;
 	teardown();
 	close_device();
 
@@ -404,7 +404,7 @@ static void test_poll_ex(struct ibv_device *dev)
 	post_recv();
 	modify(IBV_QPS_ERR);
 	settle();
-	kern.verdict = SHIFT_CQE_SWALLOW;
+	kern.answer = SHIFT_CQE_SWALLOW;
 	CHECK(!ibv_start_poll(cq_ex, &attr) && cq_ex->wr_id == 4);
 	CHECK(ibv_next_poll(cq_ex) == ENOENT);
 	ibv_end_poll(cq_ex);
@@ -418,7 +418,7 @@ static void test_poll_ex(struct ibv_device *dev)
 	settle();
 	CHECK(ibv_start_poll(cq_ex, &attr) == ENOENT);	/* only what is swallowed */
 	CHECK(ibv_poll_cq(cq, 8, wc) == 0);
-	kern.verdict = SHIFT_CQE_DELIVER;
+	kern.answer = SHIFT_CQE_DELIVER;
 	teardown();
 	close_device();
 }
@@ -462,10 +462,10 @@ static void post_to_self(uint64_t wr_id)
 	settle();
 }
 
-static struct shift_abi_srq_entry *entry(uint32_t tag)
+static struct shift_abi_srq_entry *entry(uint32_t recv_id)
 {
 	return (void *)((char *)kern.table + kern.srq.entry_offset +
-			(tag & SHIFT_TAG_INDEX) * SRQ_ENTRY_SIZE);
+			(recv_id & SHIFT_RECV_ID_INDEX) * SRQ_ENTRY_SIZE);
 }
 
 /* A message to itself: the completion of its receive */
@@ -486,11 +486,11 @@ static struct ibv_wc received(void)
 	return got;
 }
 
-/* Receives have tags that nobody sees; away, the table is all there is */
+/* Receives have ids that nobody sees; away, the table is all there is */
 static void test_srq(struct ibv_device *dev)
 {
 	struct ibv_srq_init_attr attr = { .attr = { .max_wr = 16, .max_sge = 2 } };
-	uint32_t tag, again;
+	uint32_t recv_id, again;
 	struct ibv_wc wc[4];
 	int i;
 
@@ -502,24 +502,25 @@ static void test_srq(struct ibv_device *dev)
 	CHECK(!kern.qp.rq.addr);
 
 	CHECK(!post_srq(11));
-	tag = kern.table->order[0];
-	CHECK(kern.table->posted == 1 && entry(tag)->tag == tag && entry(tag)->seq == 0);
-	CHECK(entry(tag)->wr_id == 11 && entry(tag)->num_sge == 1 &&
-	      entry(tag)->sge[0].lkey == mr->lkey && entry(tag)->sge[0].length == 64);
-	CHECK(received().wr_id == 11 && !entry(tag)->tag);
+	recv_id = kern.table->order[0];
+	CHECK(kern.table->posted == 1 && entry(recv_id)->recv_id == recv_id &&
+	      entry(recv_id)->seq == 0);
+	CHECK(entry(recv_id)->wr_id == 11 && entry(recv_id)->num_sge == 1 &&
+	      entry(recv_id)->sge[0].lkey == mr->lkey && entry(recv_id)->sge[0].length == 64);
+	CHECK(received().wr_id == 11 && !entry(recv_id)->recv_id);
 	CHECK(!post_srq(12));
 	again = kern.table->order[1];
-	CHECK(again != tag && entry(again)->tag == again && entry(again)->seq == 1);
+	CHECK(again != recv_id && entry(again)->recv_id == again && entry(again)->seq == 1);
 	CHECK(received().wr_id == 12 && !kern.srq_kicks);
 
 	/* away: what is posted is kicked, and not in the ring */
 	*(volatile uint32_t *)(uintptr_t)kern.srq.flag_addr = SHIFT_SRQ_FLAG_AWAY;
 	CHECK(!post_srq(13) && kern.srq_kicks == 1);
-	tag = kern.table->order[2];
-	CHECK(kern.table->posted == 3 && entry(tag)->wr_id == 13);
-	kern_complete((uint64_t)SRQ_KEY << 32 | tag, 5);
+	recv_id = kern.table->order[2];
+	CHECK(kern.table->posted == 3 && entry(recv_id)->wr_id == 13);
+	kern_complete((uint64_t)SRQ_KEY << 32 | recv_id, 5);
 	kern_raise();
-	CHECK(ibv_poll_cq(cq, 4, wc) == 1 && wc[0].wr_id == 13 && !entry(tag)->tag);
+	CHECK(ibv_poll_cq(cq, 4, wc) == 1 && wc[0].wr_id == 13 && !entry(recv_id)->recv_id);
 	for (i = 0; i < SRQ_ENTRIES; i++)
 		CHECK(!post_srq(14));
 	CHECK(post_srq(15) == ENOMEM && !kern.srq_unregs);

@@ -210,18 +210,18 @@ static bool shared_away(const struct shared *q)
 /* A receive has a receive id in the place of its wr_id until its completion is polled. */
 static u32 record(struct shift_srq_table *t, const struct sim_wr *wr)
 {
-	u32 tag = shift_srq_take(t);
+	u32 recv_id = shift_srq_take(t);
 	struct shift_abi_srq_entry *e;
 
-	if (!tag)
+	if (!recv_id)
 		sim_fail("the table of an SRQ is full");
-	e = shift_srq_entry(t, tag);
+	e = shift_srq_entry(t, recv_id);
 	e->wr_id = wr->wr_id;
 	e->num_sge = 1;
 	e->sge[0] = (struct shift_abi_sge) {
 		.addr = wr->addr, .length = wr->length, .lkey = wr->lkey,
 	};
-	return tag;
+	return recv_id;
 }
 
 static void post_shared(struct side *s, void (*fill)(struct side *s, struct sim_wr *wr))
@@ -230,18 +230,18 @@ static void post_shared(struct side *s, void (*fill)(struct side *s, struct sim_
 	struct sim_ring *ring;
 	struct sim_wr wr;
 	bool away, posted;
-	u32 tag;
+	u32 recv_id;
 
 	shared_lock(q);
 	ring = &q->app.ring[q->at];
 	fill(s, &wr);
 	away = shared_away(q);
-	tag = record(&q->table, &wr);
+	recv_id = record(&q->table, &wr);
 	sim_point();
-	shift_srq_posted(&q->table, tag);
+	shift_srq_posted(&q->table, recv_id);
 	if (!away) {
 		sim_point();
-		wr.wr_id = shift_srq_wr_id(&q->table, tag);
+		wr.wr_id = shift_srq_wr_id(&q->table, recv_id);
 		*sim_slot(ring, ring->producer++) = wr;
 		/* no put-off here: what is not looked at soon may be received into */
 	}

@@ -237,7 +237,7 @@ void sim_run(struct sim_figures *f)
 		f->moves += n[SHIFT_STAT_MOVES];
 		f->failed += n[SHIFT_STAT_FAILED];
 		f->replayed += n[SHIFT_STAT_REPLAYED];
-		f->handbacks += n[SHIFT_STAT_GIVEN_BACK];
+		f->handbacks += n[SHIFT_STAT_HANDBACKS];
 		f->resumed += n[SHIFT_STAT_RESUMED];
 		f->protected += n[SHIFT_STAT_PAIRED];
 	}

@@ -237,7 +237,7 @@ struct shift_abi_id {
 	__u32 id;
 };
 
-enum shift_abi_verdict {
+enum shift_abi_cqe_answer {
 	SHIFT_CQE_DELIVER	= 0,
 	SHIFT_CQE_SWALLOW	= 1,
 };
@@ -247,7 +247,7 @@ enum shift_abi_verdict {
  * @cq_id: id of the CQ it was found in.
  * @qp_num: QP number in the completion.
  * @status: its status (enum ib_wc_status), not zero.
- * @verdict: out: enum shift_abi_verdict.
+ * @answer: out: enum shift_abi_cqe_answer.
  *
  * Does not sleep: may be called under the CQ's lock.
  */
@@ -255,7 +255,7 @@ struct shift_abi_cqe {
 	__u32 cq_id;
 	__u32 qp_num;
 	__u32 status;
-	__u32 verdict;
+	__u32 answer;
 };
 
 enum shift_abi_step {
@@ -355,16 +355,16 @@ struct shift_abi_side {
  * shown. Its ring cannot tell: rxe takes a WQE out when the first packet of a
  * message comes, and completes it with the last.
  *
- * A receive has a receive id ("tag"): index of its entry, and a generation that is never 0
+ * A receive has a receive id ("id"): index of its entry, and a generation that is never 0
  * and is another one each time the entry is used. The wr_id in the ring, and
- * in completions of either ring, is the SRQ's key << 32 | tag.
+ * in completions of either ring, is the SRQ's key << 32 | id.
  *
- * Post: fill in an entry, its tag last (release); order[posted % entries] = tag;
- * posted + 1 (release). Poll: entry's tag = 0 (release) before the consumer index
+ * Post: fill in an entry, its id last (release); order[posted % entries] = id;
+ * posted + 1 (release). Poll: entry's id = 0 (release) before the consumer index
  * of the CQ moves, not if the completion is swallowed.
  */
-#define SHIFT_TAG_INDEX		0xffffu
-#define SHIFT_TAG_GENERATION	16	/* shift */
+#define SHIFT_RECV_ID_INDEX		0xffffu
+#define SHIFT_RECV_ID_GENERATION	16	/* shift */
 
 struct shift_abi_sge {
 	__aligned_u64 addr;
@@ -376,14 +376,14 @@ struct shift_abi_sge {
  * struct shift_abi_srq_entry - one receive
  * @wr_id: the application's; only the provider uses it.
  * @seq: its number in posting order.
- * @tag: 0: free.
+ * @recv_id: 0: free.
  * @num_sge: entries of @sge.
  * @sge: as posted.
  */
 struct shift_abi_srq_entry {
 	__aligned_u64 wr_id;
 	__aligned_u64 seq;
-	__u32 tag;
+	__u32 recv_id;
 	__u32 num_sge;
 	struct shift_abi_sge sge[];
 };
@@ -391,7 +391,7 @@ struct shift_abi_srq_entry {
 /**
  * struct shift_abi_srq_table - head of the table
  * @posted: receives posted so far: the number that the next one gets.
- * @order: tags by number.
+ * @order: ids by number.
  */
 struct shift_abi_srq_table {
 	__aligned_u64 posted;

@@ -52,7 +52,7 @@ bool end_srq_keeps(struct sim_app_srq *app, u64 addr)
 	const struct shift_srq_recv *recv;
 
 	list_for_each_entry(recv, &ssrq->rec.pending, node)
-		if (ssrq->rec.sge[recv->tag & SHIFT_TAG_INDEX].addr == addr)
+		if (ssrq->rec.sge[recv->recv_id & SHIFT_RECV_ID_INDEX].addr == addr)
 			return true;
 	return false;
 }
