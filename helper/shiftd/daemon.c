@@ -2,6 +2,9 @@
 /*
  * Joins the parts: what the directory says and what the configuration wants
  * goes to the kernel, what this node has goes to the directory.
+ *
+ * Each event of a pair is a sync, and each sync looks at the order in which the
+ * kernel has the backups, so that the directory follows that order.
  */
 #include <errno.h>
 #include <signal.h>
@@ -80,6 +83,50 @@ static int add_static_peers(struct daemon *d, struct shift_peers *peers)
 	return ret;
 }
 
+/* Tells the directory, and ours of it, what this node has. */
+static void publish(struct daemon *d)
+{
+	struct shift_etcd_item items[SHIFT_ENTRIES_MAX] = {};
+	char keys[SHIFT_ENTRIES_MAX][SHIFT_GID_TEXT];
+	char *values[SHIFT_ENTRIES_MAX] = {};
+	struct shift_entry *entries;
+	struct shift_gid *gids;
+	size_t i, n = 0, n_gids;
+	bool failed;
+
+	n_gids = shift_local_gids(d->local, &gids);
+	if (gids)
+		shift_dir_self(d->dir, d->config->node,
+			       shift_local_boot_id(d->local), gids, n_gids);
+	free(gids);
+	entries = calloc(SHIFT_ENTRIES_MAX, sizeof(*entries));
+	failed = !entries;
+	if (entries)
+		n = shift_local_entries(d->local, d->config, entries);
+	for (i = 0; i < n; i++) {
+		values[i] = shift_entry_encode(&entries[i]);
+		items[i].key = shift_gid_format(&entries[i].gid, keys[i]);
+		items[i].value = values[i];
+		failed |= !values[i];
+	}
+	if (failed || (d->etcd && shift_etcd_publish(d->etcd, items, n)))
+		log_err("out of memory; nothing was published");
+	for (i = 0; i < n; i++)
+		free(values[i]);
+	free(entries);
+}
+
+/* The kernel may use another backup than before: peers have to know. */
+static void publish_in_use(struct daemon *d)
+{
+	const struct shift_kernel *k = shift_sync_kernel(d->sync);
+
+	if (!k || !shift_local_in_use(d->local, d->config, k))
+		return;
+	shift_local_refresh(d->local, d->config);
+	publish(d);
+}
+
 static int on_sync(sd_event_source *source, uint64_t usec, void *arg)
 {
 	struct shift_peers peers = {};
@@ -105,6 +152,7 @@ static int on_sync(sd_event_source *source, uint64_t usec, void *arg)
 		return 0;
 	}
 	again = shift_sync_run(d->sync, &want);
+	publish_in_use(d);
 	shift_peers_clear(&peers);
 	if (again < next)
 		next = again;
@@ -160,39 +208,6 @@ static const struct shift_etcd_ops etcd_ops = {
 	.list_end = dir_list_end,
 	.changed = etcd_changed,
 };
-
-/* Tells the directory, and ours of it, what this node has. */
-static void publish(struct daemon *d)
-{
-	struct shift_etcd_item items[SHIFT_ENTRIES_MAX] = {};
-	char keys[SHIFT_ENTRIES_MAX][SHIFT_GID_TEXT];
-	char *values[SHIFT_ENTRIES_MAX] = {};
-	struct shift_entry *entries;
-	struct shift_gid *gids;
-	size_t i, n = 0, n_gids;
-	bool failed;
-
-	n_gids = shift_local_gids(d->local, &gids);
-	if (gids)
-		shift_dir_self(d->dir, d->config->node,
-			       shift_local_boot_id(d->local), gids, n_gids);
-	free(gids);
-	entries = calloc(SHIFT_ENTRIES_MAX, sizeof(*entries));
-	failed = !entries;
-	if (entries)
-		n = shift_local_entries(d->local, d->config, entries);
-	for (i = 0; i < n; i++) {
-		values[i] = shift_entry_encode(&entries[i]);
-		items[i].key = shift_gid_format(&entries[i].gid, keys[i]);
-		items[i].value = values[i];
-		failed |= !values[i];
-	}
-	if (failed || (d->etcd && shift_etcd_publish(d->etcd, items, n)))
-		log_err("out of memory; nothing was published");
-	for (i = 0; i < n; i++)
-		free(values[i]);
-	free(entries);
-}
 
 static int on_gid_timer(sd_event_source *source, uint64_t usec, void *arg)
 {

@@ -20,11 +20,20 @@ struct device {
 	struct shift_gid gids[SHIFT_DEV_GIDS];
 };
 
+/* The backups of a pair of the configuration as the kernel has them, in its order. */
+struct in_use {
+	char dev[SHIFT_DEV_MAX];
+	unsigned int n_backups;
+	char backups[SHIFT_BACKUPS_MAX][SHIFT_DEV_MAX];
+};
+
 struct shift_local {
 	char sysfs[256];
 	char boot_id[SHIFT_BOOT_ID_TEXT];
 	struct device *devices;
 	size_t n_devices;
+	struct in_use pairs[SHIFT_PAIRS_MAX];
+	unsigned int n_pairs;
 };
 
 static void read_boot_id(char boot_id[SHIFT_BOOT_ID_TEXT])
@@ -115,6 +124,54 @@ static bool refresh_device(struct shift_local *local, const char *dev)
 	return changed;
 }
 
+/**
+ * shift_local_in_use() - note in which order the kernel has the backups
+ * @local: from shift_local_new()
+ * @config: the pairs
+ * @k: just read
+ *
+ * The kernel's order is not always that of the configuration: when the backup in
+ * use is removed the next one stands in, and one that comes back is the last.
+ * Peers connect to the first backup that they are told of, so this node has to
+ * name the one that its kernel uses first.
+ *
+ * Return: whether the order changed; GIDs are to be read and published then.
+ */
+bool shift_local_in_use(struct shift_local *local,
+			const struct shift_config *config,
+			const struct shift_kernel *k)
+{
+	struct in_use pairs[SHIFT_PAIRS_MAX] = {};
+	unsigned int i, n = 0;
+
+	for (i = 0; i < config->n_pairs; i++) {
+		const struct shift_kernel_pair *have =
+			shift_kernel_pair(k, config->pairs[i].dev);
+
+		if (!have)
+			continue;
+		strcpy(pairs[n].dev, have->dev);
+		pairs[n].n_backups = have->n_backups;
+		memcpy(pairs[n++].backups, have->backups, sizeof(have->backups));
+	}
+	if (n == local->n_pairs && !memcmp(pairs, local->pairs, sizeof(pairs)))
+		return false;
+	memcpy(local->pairs, pairs, sizeof(pairs));
+	local->n_pairs = n;
+	return true;
+}
+
+static const struct in_use *find_in_use(const struct shift_local *local,
+					const char *dev)
+{
+	unsigned int i;
+
+	for (i = 0; i < local->n_pairs; i++)
+		if (!strcmp(local->pairs[i].dev, dev))
+			return &local->pairs[i];
+	return NULL;
+}
+
 /* Reads the GIDs anew.  Return: whether any changed. */
 bool shift_local_refresh(struct shift_local *local,
 			 const struct shift_config *config)
@@ -129,6 +186,11 @@ bool shift_local_refresh(struct shift_local *local,
 		for (j = 0; j < pair->n_backups; j++)
 			changed |= refresh_device(local, pair->backups[j]);
 	}
+	/* One that the configuration does not name any more may still be in use. */
+	for (i = 0; i < local->n_pairs; i++)
+		for (j = 0; j < local->pairs[i].n_backups; j++)
+			changed |= refresh_device(local,
+						  local->pairs[i].backups[j]);
 	return changed;
 }
 
@@ -143,20 +205,44 @@ static bool listed(const struct shift_entry *entries, size_t n,
 	return false;
 }
 
-/* The backups of a pair, but for one that has the GID of @e. */
-static void add_backups(const struct shift_local *local, const struct shift_config_pair *pair,
-			struct shift_entry *e)
+static bool named(const struct shift_entry *e, const char *dev)
 {
 	unsigned int i;
 
-	for (i = 0; i < pair->n_backups; i++) {
-		const struct device *b = find(local, pair->backups[i]);
+	for (i = 0; i < e->n_backups; i++)
+		if (!strcmp(e->backups[i].dev, dev))
+			return true;
+	return false;
+}
 
-		if (!b || !b->n_gids || !shift_gid_cmp(&b->gids[0], &e->gid))
-			continue;
-		strcpy(e->backups[e->n_backups].dev, b->dev);
-		e->backups[e->n_backups++].gid = b->gids[0];
-	}
+/* Names a backup, unless it has no GID, or that of @e, or is named already. */
+static void add_backup(const struct shift_local *local, const char *dev,
+		       struct shift_entry *e)
+{
+	const struct device *b = find(local, dev);
+
+	if (!b || !b->n_gids || !shift_gid_cmp(&b->gids[0], &e->gid) ||
+	    e->n_backups == SHIFT_BACKUPS_MAX || named(e, dev))
+		return;
+	strcpy(e->backups[e->n_backups].dev, b->dev);
+	e->backups[e->n_backups++].gid = b->gids[0];
+}
+
+/*
+ * Those that the kernel has, in its order.  Behind them, or alone if it has none,
+ * those of the configuration: that a NIC is gone does not make its GID another's.
+ */
+static void add_backups(const struct shift_local *local,
+			const struct shift_config_pair *pair,
+			struct shift_entry *e)
+{
+	const struct in_use *have = find_in_use(local, pair->dev);
+	unsigned int i;
+
+	for (i = 0; have && i < have->n_backups; i++)
+		add_backup(local, have->backups[i], e);
+	for (i = 0; i < pair->n_backups; i++)
+		add_backup(local, pair->backups[i], e);
 }
 
 /**
@@ -164,6 +250,9 @@ static void add_backups(const struct shift_local *local, const struct shift_conf
  * @local: from shift_local_new()
  * @config: the pairs
  * @entries: result: one for each GID of a default NIC
+ *
+ * Backups stand in the kernel's order, see shift_local_in_use(); where it has no
+ * pair, or was not read yet, in that of the configuration.
  *
  * A default NIC whose GIDs are not known, or that of none of its backups, is
  * left out: a peer could do nothing with it.

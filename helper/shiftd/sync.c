@@ -29,6 +29,7 @@ struct shift_sync {
 	struct shift_failback *failback;
 	uint32_t node_told;
 	bool told_missing;
+	bool known;		/* @kernel was read by the last sync */
 	char status[128];
 };
 
@@ -119,6 +120,7 @@ uint64_t shift_sync_run(struct shift_sync *s, const struct shift_sync_want *want
 	int ret;
 
 	ret = look_at_kernel(s);
+	s->known = !ret;
 	if (ret) {
 		tell_missing(s, ret);
 		close_kernel(s);
@@ -152,6 +154,12 @@ void shift_sync_pair_del(struct shift_sync *s, const char *dev)
 		log_info("pair: %s has no backup any more", dev);
 	if (s->kernel.dry_run)
 		fflush(stdout);
+}
+
+/* What the kernel has since the last sync; NULL: that is not known. */
+const struct shift_kernel *shift_sync_kernel(const struct shift_sync *s)
+{
+	return s->known ? &s->kernel : NULL;
 }
 
 const char *shift_sync_status(const struct shift_sync *s)

@@ -9,6 +9,7 @@
 
 #include "shiftd/config.h"
 #include "shiftd/directory.h"
+#include "shiftd/kernel.h"
 
 /* How soon what is missing is tried again. */
 #define SHIFT_SYNC_RETRY_MS	2000
@@ -30,6 +31,7 @@ void shift_sync_free(struct shift_sync *sync);
 uint64_t shift_sync_run(struct shift_sync *sync,
 			const struct shift_sync_want *want);
 void shift_sync_pair_del(struct shift_sync *sync, const char *dev);
+const struct shift_kernel *shift_sync_kernel(const struct shift_sync *sync);
 const char *shift_sync_status(const struct shift_sync *sync);
 
 #endif /* SHIFT_SYNC_H */

@@ -2,16 +2,18 @@
 /*
  * Pairs of shiftd.conf and those of the kernel, which is played here: it answers
  * the messages that it gets as the module does, or as an older one that keeps one
- * backup of each device.
+ * backup of each device.  And what other nodes are told of them.
  */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <netlink/genl/genl.h>
 
 #include "ktap.h"
 #include "lib/command.h"
 #include "lib/names.h"
+#include "shiftd/local.h"
 #include "shiftd/log.h"
 #include "shiftd/sync_pairs.h"
 
@@ -194,6 +196,30 @@ static void begin(const char *devices)
 	restart();
 }
 
+/* The backups that other nodes are told of, if there is a local; "-": no entry. */
+static struct shift_local *local;
+static char published[256];
+
+static void publish(const struct shift_config *c)
+{
+	static struct shift_entry entries[SHIFT_ENTRIES_MAX];
+	unsigned int i;
+
+	if (!local)
+		return;
+	shift_local_in_use(local, c, &kernel);
+	CHECK(!shift_local_in_use(local, c, &kernel));
+	shift_local_refresh(local, c);
+	strcpy(published, "-");
+	if (!shift_local_entries(local, c, entries))
+		return;
+	published[0] = '\0';
+	for (i = 0; i < entries[0].n_backups; i++) {
+		strcat(published, i ? "," : "");
+		strcat(published, entries[0].backups[i].dev);
+	}
+}
+
 static unsigned int warnings;
 
 /* One sync with rxe0's backups so: how many are missing, told and warned of. */
@@ -225,6 +251,7 @@ static unsigned int sync_backups(const char *backups)
 		warnings++;
 	fputs(text, stderr);
 	free(text);
+	publish(c);
 	shift_config_free(c);
 	shift_kernel_clear(&kernel);
 	return missing;
@@ -357,6 +384,112 @@ static void policy(void)
 	CHECK(sync_backups("rxe1\npolicy=at-least-once") == 0 && told(""));
 }
 
+static char sysfs[] = "/tmp/shift-test_sync-XXXXXX";
+
+static void write_file(const char *dev, const char *name, const char *text)
+{
+	char path[256];
+	FILE *f;
+
+	snprintf(path, sizeof(path), "%s/class/infiniband/%s/ports/1/%s/0", sysfs,
+		 dev, name);
+	f = fopen(path, "w");
+	CHECK(f);
+	if (!f)
+		return;
+	fputs(text, f);
+	fclose(f);
+}
+
+/* Makes folders that are missing, each but the last with others below. */
+static void make_folders(const char *dev, const char *below)
+{
+	char path[256], *at;
+
+	snprintf(path, sizeof(path), "%s/class/infiniband/%s/ports/1/%s/", sysfs,
+		 dev, below);
+	for (at = path + strlen(sysfs) + 1; (at = strchr(at, '/')); *at++ = '/') {
+		*at = '\0';
+		mkdir(path, 0700);
+	}
+}
+
+/* rxe0 to rxe3, with one GID each. */
+static void make_sysfs(void)
+{
+	char dev[] = "rxe0", gid[64];
+	unsigned int i;
+
+	CHECK(mkdtemp(sysfs));
+	for (i = 0; i < 4; i++, dev[3]++) {
+		make_folders(dev, "gids");
+		make_folders(dev, "gid_attrs/types");
+		snprintf(gid, sizeof(gid),
+			 "0000:0000:0000:0000:0000:ffff:0a0%u:0001\n", i);
+		write_file(dev, "gids", gid);
+		write_file(dev, "gid_attrs/types", "RoCE v2\n");
+	}
+}
+
+static void remove_sysfs(void)
+{
+	char command[64];
+
+	snprintf(command, sizeof(command), "rm -r %s", sysfs);
+	CHECK(!system(command));
+}
+
+static bool tells(const char *backups)
+{
+	if (strcmp(published, backups))
+		printf("# published '%s', not '%s'\n", published, backups);
+	return !strcmp(published, backups);
+}
+
+/* The kernel removes a device from its list when it is gone. */
+static void fake_remove(const char *devices, unsigned int at)
+{
+	struct fake_pair *pair = &fake.pairs[0];
+
+	fake.devices = devices;
+	pair->n--;
+	memmove(pair->backups[at], pair->backups[at + 1],
+		(pair->n - at) * sizeof(pair->backups[0]));
+}
+
+/* Peers take the first backup that they are told of: it is the one in use. */
+static void told_to_peers(void)
+{
+	make_sysfs();
+	local = shift_local_new(sysfs);
+	begin(" rxe0 rxe1 rxe2 rxe3 ");
+	CHECK(sync_backups("rxe1,rxe2") == 0 && tells("rxe1,rxe2"));
+	fake.pairs[0].qps = 1;
+	/* the one in use goes, and stays known */
+	fake_remove(" rxe0 rxe2 rxe3 ", 0);
+	CHECK(sync_backups("rxe1,rxe2") == 1 && has("rxe2"));
+	CHECK(tells("rxe2,rxe1"));
+	/* it comes back as the last, until the list can be made anew */
+	fake.devices = " rxe0 rxe1 rxe2 rxe3 ";
+	CHECK(sync_backups("rxe1,rxe2") == 0 && has("rxe2,rxe1"));
+	CHECK(tells("rxe2,rxe1"));
+	fake.pairs[0].qps = 0;
+	CHECK(sync_backups("rxe1,rxe2") == 0 && has("rxe1,rxe2"));
+	CHECK(tells("rxe1,rxe2"));
+	/* another configuration, and applications stay with what is there */
+	fake.pairs[0].qps = 1;
+	CHECK(sync_backups("rxe3") == 0 && has("rxe1,rxe2,rxe3"));
+	CHECK(tells("rxe1,rxe2,rxe3"));
+	fake.pairs[0].qps = 0;
+	CHECK(sync_backups("rxe3") == 0 && tells("rxe3"));
+	/* no pair: as configured */
+	fake_remove(" rxe0 ", 0);
+	CHECK(sync_backups("rxe2,rxe1") == 2 && has("") && tells("rxe2,rxe1"));
+	shift_local_free(local);
+	local = NULL;
+	remove_sysfs();
+}
+
 static const struct ktap_test tests[] = {
 	{ "backups in order, once", ordered },
 	{ "an older kernel keeps one, and that is told once", old_kernel },
@@ -366,5 +499,6 @@ static const struct ktap_test tests[] = {
 	{ "a full list is replaced", full },
 	{ "pairs that the configuration does not name", others },
 	{ "the policy is set", policy },
+	{ "peers are told of the backup in use first", told_to_peers },
 };
 KTAP_MAIN(tests)
