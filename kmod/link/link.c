@@ -55,7 +55,6 @@ static struct shift_link *link_alloc(struct ib_device *dev, const union ib_gid *
 	INIT_HLIST_NODE(&link->hash);
 	INIT_LIST_HEAD(&link->list);
 	INIT_HLIST_NODE(&link->neigh.hash);
-	strscpy(link->name, dev_name(&dev->dev), sizeof(link->name));
 	link->dev = dev;
 	link->local = *local;
 	link->remote = *remote;
@@ -105,6 +104,8 @@ static struct shift_link *link_find(struct ib_device *dev, const union ib_gid *l
 		link = new;
 		new = NULL;
 		link->id = ++shift_link_last_id;
+		/* under the lock: a rename before it is seen here, one after it finds the link */
+		strscpy(link->name, dev_name(&dev->dev), sizeof(link->name));
 		link->listed = true;
 		list_add_tail(&link->list, &shift_links);
 		hash_add(shift_link_table, &link->hash, link_hash(local, remote));
@@ -453,6 +454,28 @@ void shift_link_device_up(struct ib_device *dev)
 		spin_lock_irq(&link->lock);
 		if (link->dev == dev)
 			shift_link_retry_now(link);
+		spin_unlock_irq(&link->lock);
+	}
+	mutex_unlock(&shift_links_lock);
+}
+
+/**
+ * shift_link_device_renamed - show a device's links under its new name
+ * @dev: the device; the RDMA core holds a lock, so that the name is stable.
+ *
+ * Operators, and shiftd, know by the name which device of a pair a link belongs to.
+ *
+ * Context: process, may sleep.
+ */
+void shift_link_device_renamed(struct ib_device *dev)
+{
+	struct shift_link *link;
+
+	mutex_lock(&shift_links_lock);
+	list_for_each_entry(link, &shift_links, list) {
+		spin_lock_irq(&link->lock);
+		if (link->dev == dev)
+			strscpy(link->name, dev_name(&dev->dev), sizeof(link->name));
 		spin_unlock_irq(&link->lock);
 	}
 	mutex_unlock(&shift_links_lock);

@@ -92,6 +92,7 @@ void shift_link_fill_info(const struct shift_link *link, struct shift_link_info 
 void shift_link_device_gone(struct ib_device *dev);
 /* a port of the device came back: try to connect now, do not wait */
 void shift_link_device_up(struct ib_device *dev);
+void shift_link_device_renamed(struct ib_device *dev);
 int shift_link_init(const struct shift_link_ops *ops);	/* listener, workqueue */
 void shift_link_uninit(void);
 

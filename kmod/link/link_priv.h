@@ -113,6 +113,8 @@ struct shift_neigh {
  * @ref: table, connections, queued @work, armed @timer and @beat.
  * @hash, @list, @listed: the table, under shift_links_lock.
  * @active: this side connects, the peer listens.
+ * @name: present name of @dev, or the last one; written under shift_links_lock and @lock.  Messages
+ *	of the kernel's log read it without, and may show a mixture.
  * @neigh: under a lock of link/neigh.c.
  * @users_lock: @user_list.  Held for list operations, and while the QPs on it are kicked.
  * @user_list: QPs that use the link and get its news, by shift_link_user.entry.

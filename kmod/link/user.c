@@ -142,12 +142,12 @@ void shift_link_fill_info(const struct shift_link *link, struct shift_link_info 
 
 	memset(info, 0, sizeof(*info));
 	info->id = link->id;
-	strscpy(info->dev, link->name, sizeof(info->dev));
 	info->local = link->local;
 	info->remote = link->remote;
 	shift_peer_node(&link->remote, info->node);
 
 	spin_lock_irqsave(&l->lock, flags);
+	strscpy(info->dev, link->name, sizeof(info->dev));
 	info->state = shift_link_state(link);
 	memcpy(info->peer_boot_id, link->peer_boot_id, sizeof(info->peer_boot_id));
 	info->tx = link->tx;

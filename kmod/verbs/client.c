@@ -167,6 +167,7 @@ static void dev_remove(struct ib_device *ibdev, void *client_data)
 static void dev_rename(struct ib_device *ibdev, void *client_data)
 {
 	shift_dev_rename(client_data);
+	shift_link_device_renamed(ibdev);
 }
 
 static struct ib_client shift_client = {
