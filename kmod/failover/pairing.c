@@ -68,6 +68,13 @@ static void pairing_retry_later(struct shift_qp *sqp)
 	shift_qp_arm(sqp, min_t(unsigned int, ms, RETRY_MS_MAX));
 }
 
+/* Does a link join the backups of both ends, as they are known now? */
+static bool is_backup_link(const struct shift_qp *sqp, const struct shift_link *link)
+{
+	return !memcmp(&link->local, &sqp->peer.backup_sgid, sizeof(link->local)) &&
+	       !memcmp(&link->remote, &sqp->peer.backup_dgid, sizeof(link->remote));
+}
+
 /* Find the links to the peer's default NIC and to its backup. */
 static enum shift_reason pairing_find_route(struct shift_qp *sqp)
 {
@@ -98,6 +105,9 @@ static enum shift_reason pairing_find_route(struct shift_qp *sqp)
 		reason = SHIFT_REASON_NO_PEER;
 		goto out;
 	}
+	/* the directory names another backup than at the last attempt, or ours has a new address */
+	if (sqp->peer.link[1] && !is_backup_link(sqp, sqp->peer.link[1]))
+		shift_path_drop_link(sqp, 1);
 	if (!sqp->peer.link[0])
 		shift_path_take_link(sqp, 0, shift_dev_link(pair->sdev, &sqp->app.sgid,
 							    &sqp->app.dgid));
