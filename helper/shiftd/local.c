@@ -205,24 +205,27 @@ static bool listed(const struct shift_entry *entries, size_t n,
 	return false;
 }
 
-static bool named(const struct shift_entry *e, const char *dev)
+static bool named(const struct shift_entry *e, const struct shift_gid *gid)
 {
 	unsigned int i;
 
 	for (i = 0; i < e->n_backups; i++)
-		if (!strcmp(e->backups[i].dev, dev))
+		if (!shift_gid_cmp(&e->backups[i].gid, gid))
 			return true;
 	return false;
 }
 
-/* Names a backup, unless it has no GID, or that of @e, or is named already. */
+/*
+ * Names a backup, unless it has no GID, or that of @e, or one that is named
+ * already: by itself, or as it was renamed, which the configuration does not follow.
+ */
 static void add_backup(const struct shift_local *local, const char *dev,
 		       struct shift_entry *e)
 {
 	const struct device *b = find(local, dev);
 
 	if (!b || !b->n_gids || !shift_gid_cmp(&b->gids[0], &e->gid) ||
-	    e->n_backups == SHIFT_BACKUPS_MAX || named(e, dev))
+	    e->n_backups == SHIFT_BACKUPS_MAX || named(e, &b->gids[0]))
 		return;
 	strcpy(e->backups[e->n_backups].dev, b->dev);
 	e->backups[e->n_backups++].gid = b->gids[0];

@@ -414,21 +414,28 @@ static void make_folders(const char *dev, const char *below)
 	}
 }
 
-/* rxe0 to rxe3, with one GID each. */
+/* A device with one GID. */
+static void make_device(const char *dev, unsigned int number)
+{
+	char gid[64];
+
+	make_folders(dev, "gids");
+	make_folders(dev, "gid_attrs/types");
+	snprintf(gid, sizeof(gid), "0000:0000:0000:0000:0000:ffff:0a0%u:0001\n",
+		 number);
+	write_file(dev, "gids", gid);
+	write_file(dev, "gid_attrs/types", "RoCE v2\n");
+}
+
+/* rxe0 to rxe3. */
 static void make_sysfs(void)
 {
-	char dev[] = "rxe0", gid[64];
+	char dev[] = "rxe0";
 	unsigned int i;
 
 	CHECK(mkdtemp(sysfs));
-	for (i = 0; i < 4; i++, dev[3]++) {
-		make_folders(dev, "gids");
-		make_folders(dev, "gid_attrs/types");
-		snprintf(gid, sizeof(gid),
-			 "0000:0000:0000:0000:0000:ffff:0a0%u:0001\n", i);
-		write_file(dev, "gids", gid);
-		write_file(dev, "gid_attrs/types", "RoCE v2\n");
-	}
+	for (i = 0; i < 4; i++, dev[3]++)
+		make_device(dev, i);
 }
 
 static void remove_sysfs(void)
@@ -482,6 +489,12 @@ static void told_to_peers(void)
 	CHECK(tells("rxe1,rxe2,rxe3"));
 	fake.pairs[0].qps = 0;
 	CHECK(sync_backups("rxe3") == 0 && tells("rxe3"));
+	/* renamed while applications run: one GID, one backup */
+	fake.pairs[0].qps = 1;
+	strcpy(fake.pairs[0].backups[0], "new3");
+	fake.devices = " rxe0 new3 ";
+	make_device("new3", 3);
+	CHECK(sync_backups("rxe3") == 1 && tells("new3"));
 	/* no pair: as configured */
 	fake_remove(" rxe0 ", 0);
 	CHECK(sync_backups("rxe2,rxe1") == 2 && has("") && tells("rxe2,rxe1"));
