@@ -21,18 +21,18 @@ PAIRS = ["rxe0 rxe1", "rxe1 rxe0"]
 class Directory:
     """etcd, and shiftd on every node, for the length of a test."""
 
-    def __init__(self, bed, more=""):
+    def __init__(self, bed, more="", pairs=None):
         self.bed = bed
         self.more = more
+        self.pairs = pairs or [PAIRS] * len(bed.nodes)
         self.etcd = Etcd()
         self.daemons = []
 
     def __enter__(self):
         try:
             self.etcd.start()
-            self.daemons = [start_shiftd(node, self.etcd.guest_url, PAIRS,
-                                         self.more)
-                            for node in self.bed.nodes]
+            self.daemons = [start_shiftd(node, self.etcd.guest_url, pairs, self.more)
+                            for node, pairs in zip(self.bed.nodes, self.pairs)]
             self.wait_peers()
             try:
                 shift.wait_session(self.bed)
@@ -264,3 +264,44 @@ def late_etcd(bed):
         shift.wait_session(bed)
     finally:
         directory.__exit__()
+
+
+def told_of(node, address):
+    """The first backup that a node is told of for a peer's NIC, or None."""
+    nics = [nic for peer in shift.show(node, "peer") for nic in peer["nics"]
+            if nic["gid"] == f"::ffff:{address}"]
+    return nics[0]["backups"][0] if nics and nics[0]["backups"] else None
+
+
+@test("directory", "the backup in use goes, and peers connect to the next one", MAIN, LOADED)
+def next_backup(bed):
+    """So do QPs made before that is known; one that comes back is the last."""
+    client, server = bed.nodes[:2]
+    pairs = [["rxe0 rxe1,rxe2"]] + [["rxe0 rxe1"]] * (len(bed.nodes) - 1)
+
+    def tells(rail):
+        """The server is told that the client's NIC on that rail stands in."""
+        return (told_of(server, client.address(0)) or "").endswith(client.address(rail))
+
+    with Directory(bed, pairs=pairs):
+        wait_for("the first backup is known", lambda: tells(1), 60)
+        client.must("rdma link delete rxe1")
+        try:
+            early = start(bed, *shape(4096, 1))
+            wait_for("the next backup is known", lambda: tells(2), 60)
+            early.go()
+            early.finish()
+            verify = start(bed, *shape(4096, 1))
+            survives(bed, verify, "local", finish=False)
+            check({row["dev"] for row in shift.links(client)} == {"rxe0", "rxe2"},
+                  f"{shift.links(client)}")
+            client.must("rdma link add rxe1 type rxe netdev rail1")
+            wait_for("the first one is back", lambda: shift.show(client, "pair")[0]["backups"]
+                     == ["rxe2", "rxe1"], 60)
+            check(tells(2), f"{shift.show(server, 'peer')}")
+            verify.finish()
+            wait_for("the order is as configured", lambda: tells(1), 90)
+        finally:
+            bed.stop_processes()
+            if client.run("rdma link show rxe1/1").status:
+                client.must("rdma link add rxe1 type rxe netdev rail1")

@@ -190,17 +190,43 @@ def hanging_mirror(bed):
 
 @test("pair", "a device is renamed", STOCK, LOADED)
 def renamed(bed):
-    """Its new name is what counts, in messages and in requests."""
-    node = bed.nodes[0]
-    shift.must(node, "pair", "add", "rxe0", "rxe1")
-    node.must("rdma dev set rxe0 name first0 && rdma dev set rxe1 name second0")
+    """Its new name is what counts, in messages and in requests, and of links that were there."""
+    client, server = bed.nodes[:2]
+    for node in (client, server):
+        shift.must(node, "pair", "add", "rxe0", "rxe1")
+    shift.introduce(bed, (client, server))
+    verify = Verify(client, server)
     try:
-        check(backups(node, "first0") == ("second0", ["second0"]),
-              f"{shift.show(node, 'pair')}")
-        shift.refused(node, "pair", "add", "rxe0", "rxe2", says="no such")
-        shift.must(node, "pair", "del", "first0")
+        for node in (client, server):
+            shift.protected(node, 1)
+
+        def places():
+            """Each link with the name of its device."""
+            return {row["link"]: row["dev"] for row in shift.show(client, "link")}
+
+        before = places()
+        check(sorted(before.values()) == ["rxe0", "rxe1"], f"links {before}")
+        client.must("rdma dev set rxe0 name first0 && rdma dev set rxe1 name second0")
+        try:
+            check(backups(client, "first0") == ("second0", ["second0"]),
+                  f"{shift.show(client, 'pair')}")
+            check([row["dev"] for row in shift.qps(client)] == ["first0"],
+                  f"{shift.qps(client)}")
+            new = {"rxe0": "first0", "rxe1": "second0"}
+            check(places() == {link: new[dev] for link, dev in before.items()},
+                  f"links {before} became {places()}")
+            verify.go()
+            verify.finish()
+            shift.refused(client, "pair", "add", "rxe0", "rxe2", says="no such")
+            wait_for("no tracked object", lambda: not shift.tracked(client))
+            shift.must(client, "pair", "del", "first0")
+        finally:
+            client.must("rdma dev set first0 name rxe0 && rdma dev set second0 name rxe1")
     finally:
-        node.must("rdma dev set first0 name rxe0 && rdma dev set second0 name rxe1")
+        bed.stop_processes()
+        for node in (client, server):
+            wait_for("no tracked object", lambda node=node: not shift.tracked(node))
+            shift.unpair(node)
 
 
 @test("pair", "objects made while pair del is refused are tracked", MAIN, SHIFT)
