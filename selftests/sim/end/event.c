@@ -2,6 +2,7 @@
 /* Events are lines of the trace, with the words of shiftctl: in place of ctl/. */
 #include "core/qp.h"
 #include "end/inside.h"
+#include "failover/failover.h"
 #include "lib/names.h"
 
 static void event_pair(struct shift_pair *p, enum shift_pair_event event)
@@ -18,7 +19,7 @@ static void event_qp(struct shift_qp *sqp, enum shift_qp_event event, u64 time_n
 
 	sim_log("%s qp %u: event: %s, path %u, cause %s, reason %s", sqp->sdev->name, sqp->qpn,
 		shift_name_of(&shift_qp_event_names, event, name), sqp->fo.path,
-		shift_name_of(&shift_cause_names, sqp->fo.cause, cause),
+		shift_name_of(&shift_cause_names, shift_qp_shown_cause(sqp), cause),
 		shift_name_of(&shift_reason_names, sqp->fo.reason, reason));
 }
 
