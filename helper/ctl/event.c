@@ -14,7 +14,8 @@ static const char *object_of(int cmd, struct nlattr **tb, const char **event,
 	*event = NULL;
 	switch (cmd) {
 	case SHIFT_CMD_PAIR_NTF:
-		*event = tb[SHIFT_A_ADDED] ? "added" : "removed";
+		/* an older kernel does not tell a pair that was changed from a new one */
+		*event = tb[SHIFT_A_CHANGED] ? "changed" : tb[SHIFT_A_ADDED] ? "added" : "removed";
 		return "pair";
 	case SHIFT_CMD_LINK_NTF:
 		*event = "state";

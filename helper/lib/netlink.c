@@ -84,6 +84,7 @@ static struct nla_policy attr_policy[SHIFT_A_MAX + 1] = {
 	[SHIFT_A_CONNECTS]	= { .type = NLA_U64 },
 	[SHIFT_A_ACKED]		= { .type = NLA_U64 },
 	[SHIFT_A_PAIR_BACKUP_NAME] = { .type = NLA_STRING },
+	[SHIFT_A_CHANGED]	= { .type = NLA_FLAG },
 };
 
 /* libnl has its own error numbers; the few that can come up here. */

@@ -67,6 +67,8 @@ static void notify_pair(struct shift_pair *pair, enum shift_pair_event event)
 	err = shift_nl_put_pair(skb, pair);
 	if (!err && event != SHIFT_PAIR_REMOVED)
 		err = nla_put_flag(skb, SHIFT_A_ADDED);
+	if (!err && event == SHIFT_PAIR_CHANGED)
+		err = nla_put_flag(skb, SHIFT_A_CHANGED);
 	if (!err)
 		err = event_put_time(skb, ktime_get_real_ns());
 	event_send(skb, hdr, err);

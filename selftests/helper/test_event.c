@@ -110,6 +110,10 @@ static void pairs(void)
 		   "{\"time_ns\":5,\"object\":\"pair\",\"event\":\"added\","
 		   "\"dev\":\"rxe0\",\"backup\":\"rxe2\","
 		   "\"backups\":[\"rxe1\",\"rxe2\"]}"));
+	msg = message(SHIFT_CMD_PAIR_NTF);
+	nla_put_flag(msg, SHIFT_A_ADDED);
+	nla_put_flag(msg, SHIFT_A_CHANGED);
+	CHECK(says(msg, "time_ns=5 object=pair event=changed dev=rxe0", NULL));
 	/* an older kernel's, of one backup */
 	msg = message(SHIFT_CMD_PAIR_NTF);
 	nla_put_string(msg, SHIFT_A_BACKUP_DEV, "rxe1");

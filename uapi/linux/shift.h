@@ -89,6 +89,7 @@ enum shift_attr {
 	SHIFT_A_POLICY,		/* u32: enum shift_policy */
 	SHIFT_A_ACKED,		/* u64: sends of the link that the peer's NIC acknowledged */
 	SHIFT_A_PAIR_BACKUP_NAME, /* string, repeated: all backups of DEV, the preferred first */
+	SHIFT_A_CHANGED,	/* flag: PAIR_NTF, with ADDED: the pair was there before */
 	__SHIFT_A_MAX,
 	SHIFT_A_MAX = __SHIFT_A_MAX - 1
 };
