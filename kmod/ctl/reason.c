@@ -22,7 +22,7 @@ static const char * const shift_reason_texts[] = {
 	[SHIFT_REASON_OLD_OBJECT] =
 		"Its PD, CQ or memory is older than the pair; restart the application.",
 	[SHIFT_REASON_MIRROR_MR] =
-		"The backup device refused to register the application's memory.",
+		"Some of the application's memory is not registered on the backup device.",
 	[SHIFT_REASON_MIRROR_QP] =
 		"The backup device could not make a proxy QP.",
 	[SHIFT_REASON_ODP] =
@@ -32,7 +32,7 @@ static const char * const shift_reason_texts[] = {
 	[SHIFT_REASON_NO_PEER] =
 		"The remote GID belongs to no known peer; check the directory.",
 	[SHIFT_REASON_LOOPBACK] =
-		"Both ends of the connection are on this device.",
+		"Both ends of the connection are on this device or its backup.",
 	[SHIFT_REASON_NO_SESSION] =
 		"The peer is known, but its rdma_shift module cannot be reached.",
 	[SHIFT_REASON_PEER_UNPROTECTED] =
@@ -44,9 +44,9 @@ static const char * const shift_reason_texts[] = {
 	[SHIFT_REASON_DEVICE_GONE] =
 		"The default or the backup device was removed.",
 	[SHIFT_REASON_ADDRESS] =
-		"The backup device has no GID that can reach the peer.",
+		"The backup has no GID that reaches the peer, or the ends disagree on addresses or MTU.",
 	[SHIFT_REASON_RINGS] =
-		"Its rings are of an unsupported kind (compressed, signed, mlx5dv), or mlx5 is not enabled.",
+		"Its rings are of an unsupported kind, or protection is not enabled for this kind of device.",
 	[SHIFT_REASON_MTU] =
 		"The backup's path is too small for the packets that the application sends (MTU).",
 	[SHIFT_REASON_DMABUF] =
