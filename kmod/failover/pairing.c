@@ -24,7 +24,6 @@
 #include "failover/failover.h"
 #include "failover/internal.h"
 #include "link/link.h"
-#include "link/link_priv.h"
 #include "proxy/proxy.h"
 #include "pure/fsm.h"
 #include "pure/msg.h"
@@ -343,8 +342,10 @@ static void refuse_pair(struct shift_qp *sqp, struct shift_link *link,
  */
 static bool is_of_peer(const struct shift_qp *sqp, const struct shift_link *link)
 {
+	const union ib_gid *remote = shift_link_remote(link);
+
 	return shift_link_leads_to(link, &sqp->app.dgid) ||
-	       !memcmp(&link->remote, &sqp->peer.backup_dgid, sizeof(link->remote));
+	       !memcmp(remote, &sqp->peer.backup_dgid, sizeof(*remote));
 }
 
 /*
@@ -377,7 +378,7 @@ static void link_received(struct shift_link *link, const struct shift_msg *m)
 		return;
 	if (!is_of_peer(sqp, link)) {
 		pr_warn_ratelimited("%s qp %u: message from %pI6c dropped, which is not its peer\n",
-				    sqp->sdev->name, sqp->qpn, link->remote.raw);
+				    sqp->sdev->name, sqp->qpn, shift_link_remote(link)->raw);
 		shift_stat_inc(SHIFT_STAT_STRANGERS);
 		shift_qp_put(sqp);
 		return;

@@ -9,7 +9,6 @@
 #include "core/trace.h"
 #include "failover/internal.h"
 #include "link/link.h"
-#include "link/link_priv.h"
 #include "proxy/proxy.h"
 #include "pure/fsm.h"
 #include "pure/msg.h"

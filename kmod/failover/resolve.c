@@ -11,7 +11,6 @@
 #include "failover/failover.h"
 #include "failover/internal.h"
 #include "link/link.h"
-#include "link/link_priv.h"
 #include "mw/mw.h"
 #include "provider/provider.h"
 #include "pure/fsm.h"

@@ -12,7 +12,6 @@
 #include "failover/failover.h"
 #include "failover/internal.h"
 #include "link/link.h"
-#include "link/link_priv.h"
 #include "provider/provider.h"
 #include "proxy/proxy.h"
 #include "pure/fsm.h"

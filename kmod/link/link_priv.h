@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * Inside of links: what the files of this folder share, but peer.c and route.c.
+ * Inside of links: what the files of this folder share.  No other folder includes it.
  * Documentation/internals/links.md has states, locks and owners.
  */
 #ifndef SHIFT_LINK_LINK_PRIV_H
@@ -207,7 +207,6 @@ void shift_conn_retire(struct shift_conn *c, const char *why, int status);
 void shift_conn_fail(struct shift_conn *c, const char *why, int status);
 int shift_conn_post_send(struct shift_conn *c, const struct shift_msg *m);
 int shift_conn_connect(struct shift_link *link);
-bool shift_link_leads_to(const struct shift_link *link, const union ib_gid *gid);
 bool shift_link_try(const struct ib_device *dev, const union ib_gid *remote);
 struct shift_link *shift_link_beside(const union ib_gid *remote);
 void shift_dreq_init(void);

@@ -13,7 +13,6 @@
 #include "core/proxy.h"
 #include "core/qp.h"
 #include "link/link.h"
-#include "link/link_priv.h"
 #include "proxy/proxy.h"
 #include "pure/psn.h"
 
