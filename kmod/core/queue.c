@@ -50,6 +50,7 @@ void shift_recv_copy(struct shift_qp *sqp, u64 seq)
 {
 	struct shift_recvs *r = &sqp->rec.recvs;
 
+	lockdep_assert(lockdep_is_held(&sqp->lock) || lockdep_is_held(&sqp->ledger_lock));
 	shift_ring_copy_slot(&sqp->rings.pins.rq, shift_recv_slot(r, seq), shift_recv_raw(r, seq));
 }
 

@@ -49,7 +49,7 @@ static inline u8 *shift_recv_raw(const struct shift_recvs *r, u64 seq)
 int shift_replay_enter(struct shift_qp *sqp, const struct shift_wr *wr);	/* ledger_lock */
 int shift_recv_init(struct shift_recvs *r, const struct shift_ring *ring);
 void shift_recv_free(struct shift_recvs *r);
-void shift_recv_copy(struct shift_qp *sqp, u64 seq);	/* ledger_lock, or not live */
+void shift_recv_copy(struct shift_qp *sqp, u64 seq);	/* ledger_lock, or sqp->lock */
 void shift_recv_capture(struct shift_qp *sqp);		/* sqp->lock; before RESET */
 void shift_recv_start(struct shift_qp *sqp, u32 first, u32 count, u32 most); /* ledger_lock */
 void shift_recv_rewind(struct shift_qp *sqp);		/* ledger_lock */

@@ -24,12 +24,14 @@ static inline void shift_failover_because(struct shift_qp *sqp, enum shift_cause
 /* Has a handback begun, and not ended?  sqp->lock */
 static inline bool shift_handback_is_under_way(const struct shift_qp *sqp)
 {
+	lockdep_assert_held(&sqp->lock);
 	return sqp->fo.to == SHIFT_PATH_OWN && READ_ONCE(sqp->handback.hold);
 }
 
 /* The epoch of messages that are about the current state.  sqp->lock */
 static inline u32 shift_epoch_current(const struct shift_qp *sqp)
 {
+	lockdep_assert_held(&sqp->lock);
 	return sqp->fo.state == SHIFT_ST_ASKED ? sqp->fo.highest : sqp->fo.epoch;
 }
 

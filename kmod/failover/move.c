@@ -47,6 +47,7 @@ static bool backup_wanted(const struct shift_qp *sqp)
 /* Does the path that the QP is wanted on work?  sqp->lock. */
 bool shift_move_target_works(const struct shift_qp *sqp)
 {
+	lockdep_assert_held(&sqp->lock);
 	return shift_path_works(sqp, backup_wanted(sqp) ? SHIFT_PATH_BACKUP : SHIFT_PATH_HOME);
 }
 

@@ -26,6 +26,7 @@ static bool bound_to_path(u8 type)
  */
 struct shift_link *shift_path_link(const struct shift_qp *sqp, u8 path)
 {
+	lockdep_assert(lockdep_is_held(&sqp->lock) || lockdep_is_held(&sqp->inbox_lock));
 	return sqp->peer.link[path == SHIFT_PATH_BACKUP];
 }
 
@@ -86,7 +87,10 @@ static bool works_to_itself(const struct shift_qp *sqp, u8 path)
 	return path != SHIFT_PATH_BACKUP || (pair && !READ_ONCE(pair->dying));
 }
 
-/* Is the link of a path up, or is none needed?  Locks: as shift_path_link(). */
+/*
+ * Is the link of a path up, or is none needed?  Locks: as shift_path_link(); a QP that is connected
+ * to itself has no link, and needs none.
+ */
 bool shift_path_link_up(const struct shift_qp *sqp, u8 path)
 {
 	struct shift_link *link;
@@ -97,7 +101,7 @@ bool shift_path_link_up(const struct shift_qp *sqp, u8 path)
 	return link && shift_link_state(link) == SHIFT_LINK_UP;
 }
 
-/* Does a path look as if it worked, by link and port?  Locks: as shift_path_link(). */
+/* Does a path look as if it worked, by link and port?  Locks: as shift_path_link_up(). */
 bool shift_path_works(const struct shift_qp *sqp, u8 path)
 {
 	return shift_path_link_up(sqp, path) && !shift_path_port_down(sqp, path);
@@ -172,6 +176,7 @@ u8 shift_path_choose(const struct shift_qp *sqp)
  */
 bool shift_path_usable(const struct shift_qp *sqp)
 {
+	lockdep_assert(lockdep_is_held(&sqp->lock) || lockdep_is_held(&sqp->inbox_lock));
 	return sqp->rings.registered && sqp->peer.ok && sqp->fo.asks < SHIFT_ASKS_MAX &&
 	       (sqp->fo.path || sqp->rec.proxy || sqp->proxies.spare[SHIFT_PATH_BACKUP]) &&
 	       !shift_pd_reason(sqp->spd, sqp->fo.path) &&

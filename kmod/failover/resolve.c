@@ -19,6 +19,7 @@
 /* Send the peer a message about keys.  Who is its own peer handles it at once.  sqp->lock */
 static void tell(struct shift_qp *sqp, u8 path, struct shift_msg *m)
 {
+	lockdep_assert_held(&sqp->lock);
 	if (!shift_qp_is_loop(sqp)) {
 		shift_path_send(sqp, path, m);
 		return;

@@ -97,7 +97,7 @@ void shift_buf_unmap(struct shift_conn *c)
 
 /**
  * shift_buf_post_recv - give a receive buffer to the device
- * @c: its link is locked, or it is not on the link yet; not closing.
+ * @c: its link is locked and it is not closing, or shift_conn_build() is just making it.
  * @buf: one of @c->rx.
  *
  * Context: any.
@@ -116,6 +116,7 @@ int shift_buf_post_recv(struct shift_conn *c, struct shift_link_buf *buf)
 		.num_sge = 1,
 	};
 
+	lockdep_assert(!c->established || lockdep_is_held(&c->link->lock));
 	ib_dma_sync_single_for_device(c->dev, buf->dma, SHIFT_LINK_BUF_SIZE, DMA_FROM_DEVICE);
 	return ib_post_recv(c->qp, &wr, NULL);
 }

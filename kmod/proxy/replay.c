@@ -169,6 +169,7 @@ static int replay_reached(struct shift_qp *sqp, const struct shift_msg *m, u64 *
 	const struct shift_arming *sent = &sqp->rec.outstanding;
 	bool once;
 
+	lockdep_assert_held(&sqp->ledger_lock);
 	*packets = 0;
 	if (m->progress.arm_epoch != sent->epoch || m->progress.path != sent->path)
 		return m->progress.arm_epoch < sent->epoch ? 0 : -ERANGE;

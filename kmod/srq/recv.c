@@ -84,6 +84,7 @@ static u32 srq_translate(struct shift_srq *ssrq, const struct shift_srq_recv *re
 /* How many receives the application's ring has; post_lock. */
 static u32 srq_lent(const struct shift_srq *ssrq)
 {
+	lockdep_assert_held(&ssrq->post_lock);
 	return ssrq->rec.lends && ssrq->rings.registered ?
 	       ssrq->sdev->provider->srq->posted(ssrq) : 0;
 }
@@ -98,6 +99,7 @@ static int srq_lend(struct shift_srq *ssrq, struct shift_srq_recv *recv)
 	u32 index = recv->recv_id & SHIFT_RECV_ID_INDEX;
 	int err;
 
+	lockdep_assert_held(&ssrq->post_lock);
 	/* before it can be completed */
 	rec->known[index] = SHIFT_RECV_ID_NONE;
 	err = ssrq->sdev->provider->srq->post(ssrq, (u64)ssrq->rings.key << 32 | recv->recv_id,

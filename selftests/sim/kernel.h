@@ -332,6 +332,8 @@ static inline void up_write(struct rw_semaphore *s) { sim_unlock(&s->lock, false
 #define lockdep_assert_held(l) do { if (!sim_is_held(&(l)->lock)) \
 	sim_fail("%s() without %s", __func__, #l); } while (0)
 #define lockdep_assert_held_read lockdep_assert_held
+#define lockdep_assert(condition) do { if (!(condition)) \
+	sim_fail("%s() without %s", __func__, #condition); } while (0)
 #define lockdep_is_held(l) sim_is_held(&(l)->lock)
 void sim_might_sleep(const char *what);
 #define might_sleep() sim_might_sleep(__func__)

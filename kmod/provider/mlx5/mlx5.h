@@ -78,6 +78,7 @@ static inline u16 shift_mlx5_counter(const struct shift_qp *sqp, int i)
 /* The consumer's index of a CQ.  Caller holds ring_sem or scq->lock, so that it stays pinned. */
 static inline u32 shift_mlx5_consumer(const struct shift_cq *scq)
 {
+	lockdep_assert(lockdep_is_held(&scq->sdev->ring_sem) || lockdep_is_held(&scq->lock));
 	return be32_to_cpu((__force __be32)shift_word_read(&scq->pins.word)) & SHIFT_MLX5_CI_MASK;
 }
 
