@@ -70,8 +70,8 @@ static void pairing_retry_later(struct shift_qp *sqp)
 /* Does a link join the backups of both ends, as they are known now? */
 static bool is_backup_link(const struct shift_qp *sqp, const struct shift_link *link)
 {
-	return !memcmp(&link->local, &sqp->peer.backup_sgid, sizeof(link->local)) &&
-	       !memcmp(&link->remote, &sqp->peer.backup_dgid, sizeof(link->remote));
+	return !memcmp(shift_link_local(link), &sqp->peer.backup_sgid, sizeof(union ib_gid)) &&
+	       !memcmp(shift_link_remote(link), &sqp->peer.backup_dgid, sizeof(union ib_gid));
 }
 
 /* Find the links to the peer's default NIC and to its backup. */

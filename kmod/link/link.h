@@ -75,6 +75,7 @@ void shift_link_guard(struct shift_link *link, bool on);	/* one protected QP mor
 /* RDMA CM posts a request to disconnect; any context */
 void shift_dreq_note(const struct ib_device *dev, const union ib_gid *remote, const void *mad);
 u32 shift_link_id(const struct shift_link *link);
+const union ib_gid *shift_link_local(const struct shift_link *link);
 const union ib_gid *shift_link_remote(const struct shift_link *link);
 /* is @gid one of the node at the link's other end? */
 bool shift_link_leads_to(const struct shift_link *link, const union ib_gid *gid);

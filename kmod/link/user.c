@@ -93,6 +93,11 @@ u32 shift_link_id(const struct shift_link *link)
 	return link->id;
 }
 
+const union ib_gid *shift_link_local(const struct shift_link *link)
+{
+	return &link->local;
+}
+
 const union ib_gid *shift_link_remote(const struct shift_link *link)
 {
 	return &link->remote;
