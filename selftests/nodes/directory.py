@@ -273,35 +273,44 @@ def told_of(node, address):
     return nics[0]["backups"][0] if nics and nics[0]["backups"] else None
 
 
-@test("directory", "the backup in use goes, and peers connect to the next one", MAIN, LOADED)
+@test("directory", "the backup in use goes, and peers connect to the next one", state=LOADED)
 def next_backup(bed):
     """So do QPs made before that is known; one that comes back is the last."""
     client, server = bed.nodes[:2]
-    pairs = [["rxe0 rxe1,rxe2"]] + [["rxe0 rxe1"]] * (len(bed.nodes) - 1)
+    ends = ((client, server), (server, client))
 
-    def tells(rail):
-        """The server is told that the client's NIC on that rail stands in."""
-        return (told_of(server, client.address(0)) or "").endswith(client.address(rail))
+    def told(rail):
+        """Each end is told that the other one's NIC on that rail stands in."""
+        return all((told_of(peer, node.address(0)) or "").endswith(node.address(rail))
+                   for node, peer in ends)
 
-    with Directory(bed, pairs=pairs):
-        wait_for("the first backup is known", lambda: tells(1), 60)
-        client.must("rdma link delete rxe1")
+    def restored(node):
+        """The one that was taken away."""
+        if node.run("rdma link show rxe1/1").status:
+            node.must("rdma link add rxe1 type rxe netdev rail1")
+
+    with Directory(bed, pairs=[["rxe0 rxe1,rxe2"]] * len(bed.nodes)):
+        wait_for("the first backup is known", lambda: told(1), 60)
         try:
+            # what is left joins the nodes on another rail
+            for node in bed.nodes[:2]:
+                node.must("rdma link delete rxe1")
             early = start(bed, *shape(4096, 1))
-            wait_for("the next backup is known", lambda: tells(2), 60)
+            wait_for("the next backup is known", lambda: told(2), 60)
             early.go()
             early.finish()
             verify = start(bed, *shape(4096, 1))
             survives(bed, verify, "local", finish=False)
             check({row["dev"] for row in shift.links(client)} == {"rxe0", "rxe2"},
                   f"{shift.links(client)}")
-            client.must("rdma link add rxe1 type rxe netdev rail1")
-            wait_for("the first one is back", lambda: shift.show(client, "pair")[0]["backups"]
-                     == ["rxe2", "rxe1"], 60)
-            check(tells(2), f"{shift.show(server, 'peer')}")
+            for node in bed.nodes[:2]:
+                restored(node)
+                wait_for("the first one is back", lambda node=node:
+                         shift.show(node, "pair")[0]["backups"] == ["rxe2", "rxe1"], 60)
+            check(told(2), f"{shift.show(server, 'peer')}")
             verify.finish()
-            wait_for("the order is as configured", lambda: tells(1), 90)
+            wait_for("the order is as configured", lambda: told(1), 90)
         finally:
             bed.stop_processes()
-            if client.run("rdma link show rxe1/1").status:
-                client.must("rdma link add rxe1 type rxe netdev rail1")
+            for node in bed.nodes[:2]:
+                restored(node)
