@@ -61,7 +61,7 @@ static struct sim_wr make_op(const struct side *s, u32 n, struct op *op)
 	op->remote_addr = (u64)(op->cell == NO_CELL ? id + 1 : 0x1000 + op->cell) << 16;
 	op->posted_at = sim_now;
 	if (op->opcode == SHIFT_WR_ATOMIC_CMP_AND_SWP) {
-		wr.compare_add = memory_counter(!s->end, op->cell) + !sim_draw(3);
+		wr.compare_add = memory_counter(s->peer->end, op->cell) + !sim_draw(3);
 		wr.swap = sim_draw(1000);
 	} else if (op_is_atomic(op)) {
 		wr.compare_add = 1 + sim_draw(9);
@@ -89,7 +89,7 @@ static void post_send(struct side *s)
 	if (op->opcode == SHIFT_WR_SEND_WITH_IMM || op->opcode == SHIFT_WR_RDMA_WRITE_WITH_IMM)
 		wr.imm = id;
 	wr.lkey = dev[s->end][0].mr.lkey;
-	wr.rkey = dev[!s->end][0].mr.rkey;
+	wr.rkey = dev[s->peer->end][0].mr.rkey;
 	wr.addr = (u64)(id + 1) << 16;
 	wr.remote_addr = op->remote_addr;
 	sim_log("%c qp %u: application: posts %u (%s, %u packets%s)", 'a' + s->end, s->qpn, n,

@@ -12,6 +12,7 @@ struct sim_app_qp {
 	struct ib_uobject uobject;
 	struct sim_ring sq, rq;
 	struct page gate;
+	bool loop;		/* it is connected to itself */
 	bool posting;		/* its queue lock is held */
 	u64 base, rbase;	/* of the rings, at the kernel's sequence number 0 */
 	u64 was_acked, was_received;	/* before RESET */

@@ -53,7 +53,7 @@ void memory_touch(int end)
 void memory_write(const struct side *from, const struct op *op, u32 packet)
 {
 	if (op->cell != NO_CELL)
-		store(&place[!from->end][op->cell][packet], id_of(from, op - from->op));
+		store(&place[from->peer->end][op->cell][packet], id_of(from, op - from->op));
 }
 
 u64 memory_counter(int end, u32 cell)
@@ -85,8 +85,9 @@ bool op_is_answered(const struct op *op)
 u64 sim_read(int end, const struct sim_wr *wr, u32 packet, bool again)
 {
 	struct side *from;
-	struct op *op = op_of(end, wr, packet, &from);
+	struct op *op = op_of(wr, packet, &from);
 
+	is_executed_at(end, from);
 	/* it may be asked again, perhaps of another QP's request, but the first time is in order */
 	if (!op->executed && !again)
 		op_is_due(from, op - from->op);
@@ -100,10 +101,11 @@ u64 sim_read(int end, const struct sim_wr *wr, u32 packet, bool again)
 u64 sim_atomic(int end, int net, const struct sim_wr *wr)
 {
 	struct side *from;
-	struct op *op = op_of(end, wr, 0, &from);
+	struct op *op = op_of(wr, 0, &from);
 	u32 n = op - from->op;
 	u64 *c = &counter[end][op->cell];
 
+	is_executed_at(end, from);
 	if (net && !plan.global)
 		sim_fail("atomic %u of qp %u is executed by a NIC that is not atomic to the other",
 			 n, from->qpn);
@@ -123,9 +125,11 @@ u64 sim_atomic(int end, int net, const struct sim_wr *wr)
 void sim_landed(int end, const struct sim_wr *wr, u32 packet, u64 data)
 {
 	struct side *from;
-	struct op *op = op_of(!end, wr, packet, &from);
+	struct op *op = op_of(wr, packet, &from);
 	u32 n = op - from->op;
 
+	if (from->end != end)
+		sim_fail("the answer to operation %u of qp %u goes to the other end", n, from->qpn);
 	if (from->error || n < from->completed)
 		sim_fail("the answer to operation %u of qp %u arrives behind its completion", n,
 			 from->qpn);
@@ -148,7 +152,7 @@ static u32 next_fence(const struct side *s, u32 n)
 static void check_place(const struct side *s, u32 n, u32 k)
 {
 	const struct op *op = &s->op[n];
-	const struct place *p = &place[!s->end][op->cell][k];
+	const struct place *p = &place[s->peer->end][op->cell][k];
 	u32 i, fence = next_fence(s, n);
 	u64 got = op->got[k];
 

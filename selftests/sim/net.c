@@ -32,7 +32,7 @@ static bool links_up(void)
 	return true;
 }
 
-/* Does an end send heartbeats over its links?  It does if they are those of QPs that are protected. */
+/* Does an end send heartbeats over its links?  It does if protected QPs use them. */
 static bool is_guarded(int end)
 {
 	bool rest, failed;
@@ -40,7 +40,7 @@ static bool is_guarded(int end)
 	u8 path;
 
 	for_each_side(s) {
-		if (!s->alive || s->end != end)
+		if (!s->alive || s->end != end || s->app.loop)
 			continue;
 		if (!strcmp(kernel[s->end]->shows(&s->app, &rest, &failed, &path), "RUN"))
 			return true;

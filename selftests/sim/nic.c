@@ -122,6 +122,9 @@ static int modify(struct ib_qp *ib, struct ib_qp_attr *attr, int mask, struct ib
 		if (qp->state != IB_QPS_INIT)
 			return -EINVAL;
 		qp->dest = attr->dest_qp_num;
+		qp->loop = mask & IB_QP_AV &&
+			   !memcmp(&attr->ah_attr.grh.dgid, &qp->dev->gid.gid,
+				   sizeof(qp->dev->gid.gid));
 		qp->max_dest_rd_atomic = attr->max_dest_rd_atomic;
 		qp->expected = attr->rq_psn & 0xffffff;
 		break;

@@ -69,9 +69,10 @@ void sides_draw(void)
 		shared[end].there = srqs >> end & 1;
 	for_each_side(s) {
 		s->end = (s - side[0]) % SIM_ENDS;
-		s->peer = s->end ? s - 1 : s + 1;
+		s->app.loop = plan.loops && s >= side[plan.qps - 1];
+		s->peer = s->app.loop ? s : s->end ? s - 1 : s + 1;
 		s->own.number = 1 + s - side[0];
-		s->srq = shared[s->end].there ? &shared[s->end] : NULL;
+		s->srq = shared[s->end].there && !s->app.loop ? &shared[s->end] : NULL;
 		s->recvs = s->srq ? &s->srq->recvs : &s->own;
 		s->late = plan.late && s >= side[plan.qps - 1];
 		s->ops = 4 + sim_draw(OPS_MAX / plan.qps - 4);

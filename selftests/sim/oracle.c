@@ -3,15 +3,14 @@
 #include "pure/wr.h"
 #include "world.h"
 
-/* The operation that a packet belongs to, which is executed at @end. */
-struct op *op_of(int end, const struct sim_wr *wr, u32 packet, struct side **whose)
+/* The operation that a packet belongs to. */
+struct op *op_of(const struct sim_wr *wr, u32 packet, struct side **whose)
 {
 	u32 id = (wr->addr >> 16) - 1, n = id % OPS_MAX;
 	struct side *from = side[0] + id / OPS_MAX;
 	struct op *op = &from->op[n];
 
-	if (from >= side[plan.qps] || from->end == end || n >= from->posted ||
-	    packet >= op->packets)
+	if (from >= side[plan.qps] || n >= from->posted || packet >= op->packets)
 		sim_fail("what nobody has posted is executed: operation %u, packet %u", id, packet);
 	if (wr->opcode != op->opcode)
 		sim_fail("operation %u of qp %u is another one on the wire", n, from->qpn);
@@ -20,6 +19,13 @@ struct op *op_of(int end, const struct sim_wr *wr, u32 packet, struct side **who
 		sim_fail("operation %u of qp %u names a wrong place", n, from->qpn);
 	*whose = from;
 	return op;
+}
+
+/* A packet of @from's is executed at an end. */
+void is_executed_at(int end, const struct side *from)
+{
+	if (from->peer->end != end)
+		sim_fail("what qp %u has posted is executed at the wrong end", from->qpn);
 }
 
 /* May operations from @n on, which were executed, be executed once more? */
@@ -55,10 +61,11 @@ void op_is_due(struct side *from, u32 n)
 bool sim_executed(int end, int net, const struct sim_wr *wr, u32 packet, bool last, u64 recv_addr)
 {
 	struct side *from, *to;
-	struct op *op = op_of(end, wr, packet, &from);
+	struct op *op = op_of(wr, packet, &from);
 	u32 n = op - from->op;
 
 	to = from->peer;
+	is_executed_at(end, from);
 	op_is_due(from, n);
 	if (wr->opcode == SHIFT_WR_RDMA_WRITE && op->done[packet] && plan.twice)
 		op->twice = true;

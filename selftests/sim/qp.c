@@ -22,6 +22,12 @@ static void send_copy(const struct packet *p, u32 length, u64 arrival)
 	sim_timer_set(&copy->timer, arrival);
 }
 
+/* What a device sends to itself needs its port, and no path. */
+static bool passes(const struct sim_qp *qp, int to)
+{
+	return qp->loop ? !qp->dev->down && !qp->dev->dead : net_passes(qp->dev->net, to);
+}
+
 void sim_transmit(struct sim_qp *qp, struct packet p)
 {
 	struct sim_net *net = &sim_net[qp->dev->net];
@@ -30,10 +36,11 @@ void sim_transmit(struct sim_qp *qp, struct packet p)
 	u32 length = qp->carries && p.kind == DATA ? p.wr.length : 0;
 
 	p.net = qp->dev->net;
-	p.to = !qp->dev->end;
+	p.to = qp->dev->end ^ !qp->loop;
 	p.qpn = qp->dest;
 	p.from = qp->ib.qp_num;
-	if (!net_passes(p.net, p.to) || qp->mute || sim_upset(net->loss, "a packet is lost"))
+	if (!passes(qp, p.to) || qp->mute ||
+	    (!qp->loop && sim_upset(net->loss, "a packet is lost")))
 		return;
 	/* a network keeps the order, mostly */
 	if (length && sim_upset(150, "a message takes long"))
@@ -314,7 +321,7 @@ static void arrives(struct sim_timer *timer)
 	struct packet *p = container_of(timer, struct packet, timer);
 	struct sim_qp *qp = sim_qp_find(p->to, p->net, p->qpn);
 
-	if (qp && net_passes(p->net, p->to)) {
+	if (qp && passes(qp, p->to)) {
 		if (p->kind == DATA)
 			requested(qp, p);
 		else

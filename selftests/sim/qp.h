@@ -44,6 +44,7 @@ struct sim_qp {
 	struct sim_cq *scq, *rcq;
 	enum ib_qp_state state;
 	u32 dest, error;
+	bool loop;		/* connected to its own device */
 	u8 timeout, retry_cnt, rnr_retry;
 	bool sig_all;
 	struct sim_ring *ring, *rring;	/* of the application; NULL: a kernel's */

@@ -175,6 +175,7 @@ static void draw_plan(void)
 	unpaired = false;
 	plan.restarts = !plan.mild && !sim_draw(5);
 	plan.qps = !plan.restarts && sim_draw(3) ? 1 : 2 + sim_draw(QPS_MAX - 1);
+	plan.loops = plan.qps > 1 && !plan.restarts && !sim_draw(3);
 	plan.late = plan.restarts;
 	plan.removes = !plan.mild && !sim_draw(5);
 	plan.again = !sim_draw(6);
@@ -206,9 +207,9 @@ void sim_run(struct sim_figures *f)
 	for (end = 0; end < SIM_ENDS; end++)
 		for (i = 0; i < __SHIFT_STAT_MAX; i++)
 			before[end][i] = kernel[end]->stat(i);
-	sim_log("%s run, %s, %u QPs of each end, %u faults", plan.mild ? "mild" : "rough",
+	sim_log("%s run, %s, %u QPs of each end%s, %u faults", plan.mild ? "mild" : "rough",
 		plan.forgets ? "devices that forget" : "devices that remember", plan.qps,
-		plan.faults);
+		plan.loops ? " (one connected to itself)" : "", plan.faults);
 	sim_thread_start(-1, "director", director, NULL, false);
 	while (sim_step())
 		if (++steps > 20000000)

@@ -66,7 +66,7 @@ struct shared {
 /* one end of a connection: a QP and its application */
 struct side {
 	int end;
-	struct side *peer;
+	struct side *peer;		/* itself, if it is connected to itself */
 	u32 qpn;
 	struct sim_app_qp app;
 	struct sim_app_cq cq[2];	/* its sends', and its receives' if they have another */
@@ -99,6 +99,7 @@ struct plan {
 	bool storm;			/* the work items of an end's QPs are late */
 	bool patient;			/* its QPs' own retries bridge any fault */
 	bool restarts, late, removes, again, anew, lower[SIM_NETS];
+	bool loops;			/* the last QP of each end is connected to itself */
 	bool reads, atomics, twice, global;	/* a counter may be reached through both devices */
 	struct sim_shape shape;
 	u32 calm_ms;			/* from one fault of a mild run to the next */
@@ -146,7 +147,8 @@ int lib_srq_resize(int end);
 bool lib_poll(struct side *s, struct sim_wc *wc);	/* false: there is nothing */
 
 /* oracle.c */
-struct op *op_of(int end, const struct sim_wr *wr, u32 packet, struct side **from);
+struct op *op_of(const struct sim_wr *wr, u32 packet, struct side **from);
+void is_executed_at(int end, const struct side *from);
 void op_is_due(struct side *from, u32 n);
 void saw_send(struct side *s, const struct sim_wc *wc);
 void saw_error(struct side *s, const char *what, u32 n, u32 status);
