@@ -331,7 +331,10 @@ bool shift_srq_ready(struct shift_qp *sqp, struct shift_srq_pool *pool)
 	return ready;
 }
 
-/* Does its READY wait for others, be it to leave their path or to be followed?  sqp->lock. */
+/*
+ * Does its READY wait for others to leave their path?  That of a stranded QP waits for nobody: it is
+ * never sent, and the peer has to ask again.  sqp->lock.
+ */
 bool shift_srq_awaits(const struct shift_qp *sqp)
 {
 	struct shift_srq *ssrq = sqp->srqm.ssrq;
@@ -341,7 +344,7 @@ bool shift_srq_awaits(const struct shift_qp *sqp)
 	if (!ssrq)
 		return false;
 	mutex_lock(&ssrq->lock);
-	awaits = sqp->srqm.waits && !ssrq->broken;
+	awaits = sqp->srqm.waits && !sqp->srqm.stranded && !ssrq->broken;
 	mutex_unlock(&ssrq->lock);
 	return awaits;
 }
