@@ -70,6 +70,23 @@ bool shift_object_remove(struct shift_obj *obj)
 }
 
 /**
+ * shift_object_find_rcu - the shadow of a core object, for callers in a read section of RCU
+ * @key: the core object.
+ * @type: what it is.
+ *
+ * On kernels with preemption a read section takes as many instructions as the look-up.
+ *
+ * Context: any, under rcu_read_lock().
+ * Return: its head or NULL.
+ */
+struct shift_obj *shift_object_find_rcu(const void *key, enum shift_obj_type type)
+{
+	struct shift_obj *obj = rhashtable_lookup(&shift_objects, &key, object_params);
+
+	return obj && obj->type == type ? obj : NULL;
+}
+
+/**
  * shift_object_find - the shadow of a core object
  * @key: the core object.
  * @type: what it is.
@@ -83,9 +100,9 @@ struct shift_obj *shift_object_find(const void *key, enum shift_obj_type type)
 	struct shift_obj *obj;
 
 	rcu_read_lock();
-	obj = rhashtable_lookup(&shift_objects, &key, object_params);
+	obj = shift_object_find_rcu(key, type);
 	rcu_read_unlock();
-	return obj && obj->type == type ? obj : NULL;
+	return obj;
 }
 
 /**

@@ -222,6 +222,7 @@ void shift_object_uninit(void);
 int shift_object_insert(struct shift_obj *obj, const void *key, enum shift_obj_type type);
 bool shift_object_remove(struct shift_obj *obj);	/* true for one caller only */
 struct shift_obj *shift_object_find(const void *key, enum shift_obj_type type);
+struct shift_obj *shift_object_find_rcu(const void *key, enum shift_obj_type type);	/* RCU */
 int shift_track(struct shift_dev *sdev, struct shift_obj *obj, const void *key,
 		enum shift_obj_type type, struct list_head *list);
 bool shift_untrack(struct shift_dev *sdev, struct shift_obj *obj);

@@ -425,6 +425,14 @@ static inline struct shift_qp *shift_qp_find(const struct ib_qp *qp)
 	return obj ? container_of(obj, struct shift_qp, obj) : NULL;
 }
 
+/* The same, under rcu_read_lock(). */
+static inline struct shift_qp *shift_qp_find_rcu(const struct ib_qp *qp)
+{
+	struct shift_obj *obj = shift_object_find_rcu(qp, SHIFT_OBJ_QP);
+
+	return obj ? container_of(obj, struct shift_qp, obj) : NULL;
+}
+
 static inline bool shift_state_is_protected(enum shift_state state)
 {
 	return state != SHIFT_ST_OFF && state != SHIFT_ST_FAIL && state != SHIFT_ST_APP;

@@ -12,9 +12,10 @@
 #include "srq/srq.h"
 #include "verbs/verbs.h"
 
-/* What is rarely set but in a modify to RTR. */
-#define RTR_MASK (IB_QP_ACCESS_FLAGS | IB_QP_PATH_MTU | IB_QP_DEST_QPN | IB_QP_RQ_PSN | \
-		  IB_QP_PORT | IB_QP_MIN_RNR_TIMER | IB_QP_MAX_DEST_RD_ATOMIC | IB_QP_AV)
+/* All that a modify from INIT to RTR has to set, and what may be set there, too. */
+#define RTR_MASK (IB_QP_PATH_MTU | IB_QP_DEST_QPN | IB_QP_RQ_PSN | IB_QP_MIN_RNR_TIMER | \
+		  IB_QP_MAX_DEST_RD_ATOMIC | IB_QP_AV)
+#define RTR_OPTIONAL (IB_QP_ACCESS_FLAGS | IB_QP_PORT)
 
 static __always_inline
 void qp_note_rtr(struct shift_qp *sqp, const struct ib_qp_attr *attr, int mask)
@@ -80,9 +81,13 @@ static noinline void qp_note_any(struct shift_qp *sqp, const struct ib_qp_attr *
 static __always_inline
 void qp_note_modify(struct shift_qp *sqp, const struct ib_qp_attr *attr, int mask)
 {
-	/* this is the common case: with a constant mask the compiler leaves out the tests */
-	if ((mask & (RTR_MASK | RTS_MASK)) == RTS_MASK)
+	int noted = mask & (RTR_MASK | RTR_OPTIONAL | RTS_MASK);
+
+	/* these are the common cases: with a constant mask the compiler leaves out the tests */
+	if (noted == RTS_MASK)
 		qp_note_rts(sqp, attr, RTS_MASK);
+	else if (noted == RTR_MASK)
+		qp_note_rtr(sqp, attr, RTR_MASK);
 	else
 		qp_note_any(sqp, attr, mask);
 }
@@ -153,7 +158,7 @@ static noinline void qp_leaves_state(struct shift_qp *sqp, enum ib_qp_state to)
 	if (to == IB_QPS_RTR || to == IB_QPS_ERR)
 		clear_bit(SHIFT_QPB_STALE, &sqp->pend.flags);
 	/* before it can take a receive */
-	if (to == IB_QPS_RTR)
+	if (to == IB_QPS_RTR && sqp->srqm.ssrq)
 		shift_srq_connected(sqp);
 }
 
@@ -182,7 +187,7 @@ static int wrap_modify_qp(struct ib_qp *qp, struct ib_qp_attr *attr, int mask,
 
 	/* as shift_verb_begin(), with one look-up */
 	rcu_read_lock();
-	sqp = shift_qp_find(qp);
+	sqp = shift_qp_find_rcu(qp);
 	sdev = likely(sqp) ? sqp->sdev : shift_ops_dev(qp->device);
 	idx = srcu_read_lock(&sdev->srcu);
 	rcu_read_unlock();
@@ -193,7 +198,7 @@ static int wrap_modify_qp(struct ib_qp *qp, struct ib_qp_attr *attr, int mask,
 	mutex_lock(&sqp->lock);
 	if (unlikely(!sqp->qp)) {
 		/* the device is being removed, and the QP was detached */
-		err = sqp->sdev->saved.modify_qp(qp, attr, mask, udata);
+		err = sdev->saved.modify_qp(qp, attr, mask, udata);
 		goto unlock;
 	}
 	if (unlikely(to == IB_QPS_ERR || to == IB_QPS_RESET) && !shift_qp_is_away(sqp) &&
@@ -204,9 +209,11 @@ static int wrap_modify_qp(struct ib_qp *qp, struct ib_qp_attr *attr, int mask,
 		goto unlock;
 	}
 	/* in a handback: for its application it has been in RTS all the time */
-	err = to == IB_QPS_ERR || to == IB_QPS_RESET ? 0 : shift_handback_start(sqp);
-	if (err)
-		goto unlock;
+	if (unlikely(sqp->handback.quiet) && to != IB_QPS_ERR && to != IB_QPS_RESET) {
+		err = shift_handback_start(sqp);
+		if (err)
+			goto unlock;
+	}
 	if (to == IB_QPS_RTS) {
 		if (sqp->app.state != IB_QPS_RTS && sqp->rings.registered) {
 			if (!sqp->rings.start_told)
@@ -216,7 +223,7 @@ static int wrap_modify_qp(struct ib_qp *qp, struct ib_qp_attr *attr, int mask,
 	} else if (to >= 0) {
 		qp_leaves_state(sqp, to);
 	}
-	err = sqp->sdev->saved.modify_qp(qp, attr, mask, udata);
+	err = sdev->saved.modify_qp(qp, attr, mask, udata);
 	if (err) {
 		if (to == IB_QPS_RTR)
 			shift_srq_ended(sqp);

@@ -205,7 +205,7 @@ static int wrap_post_send(struct ib_qp *qp, const struct ib_send_wr *wr,
 	int err;
 
 	rcu_read_lock();
-	sqp = shift_qp_find(qp);
+	sqp = shift_qp_find_rcu(qp);
 	if (sqp && !wr && test_bit(SHIFT_QPB_GATED, &sqp->pend.flags)) {
 		shift_replay_doorbell(sqp);
 		err = 0;
