@@ -30,14 +30,21 @@ COMMAND_LINE = """
 PROCESSOR = "max,-erms,-la57"
 
 
-def up(lab, kernel_name, nodes, rails, icount=False, processors=2):
+# Where sessions are scheduled as groups (autogroup) a process' own priority counts within its
+# session only, and each node has a session.
+NICE = ["sh", "-c", "n=$1; shift; echo $n 2>/dev/null >/proc/self/autogroup; exec nice -n $n \"$@\"",
+        "sh"]
+
+
+def up(lab, kernel_name, nodes, rails, icount=False, processors=2, nice=0):
     """Boot a lab and return once every node is ready."""
     kernel = kernels.find(kernel_name)
     archive = image.initramfs(kernel)
     claim(lab)
     lab.state = {"name": lab.name, "kernel": kernel_name,
                  "release": kernel.release, "nodes": nodes, "rails": rails,
-                 "icount": icount, "processors": processors, "pids": [], "ports": [], "helpers": []}
+                 "icount": icount, "processors": processors, "nice": nice, "pids": [],
+                 "ports": [], "helpers": []}
     try:
         lab.save()
         if nodes > 2:
@@ -128,6 +135,7 @@ def start_node(lab, node, kernel, archive):
                  ["-accel", "tcg,thread=multi", "-smp", state["processors"]])
     memory = 1536 if kernel.name == "debug" else 768
     command = [
+        *(NICE + [state["nice"]] if state["nice"] else []),
         "qemu-system-x86_64", "-name", f"{lab.name}-node{node}",
         # Devices nobody uses cost the debug kernel seconds of ACPI bytecode.
         "-machine", "q35,usb=off,vmport=off,sata=off,smbus=off,hpet=off,"

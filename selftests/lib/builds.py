@@ -14,9 +14,10 @@ from registry import DEBUG, FULL, NEWER
 from report import elapsed, user_space
 from testbed import TOP, LabError, run_lab
 
+# What takes one processor only comes before what takes as many as there are.
 USER_SPACE = {"unit": "selftests/unit", "helper": "selftests/helper",
-              "libmlx5": "selftests/provider", "model": "model", "simulator": "selftests/sim",
-              "kernels": "selftests/kernels", "install": "selftests/install"}
+              "libmlx5": "selftests/provider", "install": "selftests/install",
+              "kernels": "selftests/kernels", "model": "model", "simulator": "selftests/sim"}
 MATRIX = (*FULL, *NEWER)
 # This one mostly waits, for moments that it expects: it runs beside builds, with their priority.
 WAITING = "helper"

@@ -20,9 +20,10 @@ NEVER_LATE = ("abi", "control", "netlink", "trust")
 class Runner:
     """A lab of one kernel and the state its nodes are in."""
 
-    def __init__(self, kernel, built, logs, processors=2):
+    def __init__(self, kernel, built, logs, processors=2, nice=0):
         self.kernel = kernel
         self.processors = processors    # of each node
+        self.nice = nice                # of its nodes
         self.built = built
         self.logs = logs
         self.bed = None
@@ -35,7 +36,7 @@ class Runner:
         """A fresh lab with everything installed."""
         if self.bed:
             self.bed.down()
-        self.bed = Cluster(self.kernel, processors=self.processors)
+        self.bed = Cluster(self.kernel, processors=self.processors, nice=self.nice)
         self.bed.up()
         shift.install(self.bed, self.built)
         self.state = BARE

@@ -13,6 +13,8 @@ from runner import Runner
 
 # Tests of a run that are tried twice; if more fail, something is wrong.
 MOST_AGAIN = 5
+# Priority of nodes of other kernels, as of nice(1).
+BEHIND_DEBUG = 5
 
 
 class Section:
@@ -187,9 +189,12 @@ def new_runner(section, top, logs):
 
     Nodes of the full matrix have one processor, which takes the emulator two thirds of the time for
     the same traffic. Those of other kernels have two, so that threads meet each other as well.
+    Nodes of the debug kernel go first: what they repeat because they were late takes twice as much
+    of the processors as the tests themselves.
     """
     runner = Runner(section.kernel, shift.Built(top), logs,
-                    1 if section.kernel in registry.FULL else 2)
+                    1 if section.kernel in registry.FULL else 2,
+                    0 if section.kernel == registry.DEBUG else BEHIND_DEBUG)
     section.runners.append(runner)
     return runner
 

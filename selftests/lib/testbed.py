@@ -373,9 +373,10 @@ class Cluster:
     serial = itertools.count()
 
     def __init__(self, kernel="6.1", nodes=2, rails=3, name=None, icount=False,
-                 processors=2):
+                 processors=2, nice=0):
         self.kernel = kernel
-        self.options = ["--processors", str(processors), *(["--icount"] if icount else [])]
+        self.options = ["--processors", str(processors), "--nice", str(nice),
+                        *(["--icount"] if icount else [])]
         self.rails = rails
         self.count = nodes
         self.name = name or f"check-{kernel}-{os.getpid()}-{next(self.serial)}"
