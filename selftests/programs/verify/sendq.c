@@ -121,6 +121,8 @@ bool lane_drain(struct rig *rig, struct lane *lane)
 		if (rig->side.opt.sabotage && rig->side.opt.allow_error && !lane->reminded &&
 		    rig->clock - lane->failed_at > DRAIN_SECONDS / 2)
 			remind(lane);
+		if (rig->clock - lane->failed_at > DRAIN_SECONDS && lane->reminded)
+			die(EXIT_HANG, "qp %u: the device has forgotten a WR", lane->out.qp);
 		if (rig->clock - lane->failed_at > DRAIN_SECONDS)
 			die(EXIT_VIOLATION, "qp %u: %" PRIu64 " WRs were not flushed",
 			    lane->out.qp, lane->note_tail - lane->note_head);
