@@ -36,6 +36,7 @@ struct work_struct;
  * @SHIFT_QPB_LINKS: one of its links has news in peer.use[].
  * @SHIFT_QPB_PATH_UP: a path may have come back: try again, if no path could be used before.
  * @SHIFT_QPB_MTU: the MTU of the backup's interface has changed.
+ * @SHIFT_QPB_LOOK: an administrator asks whether its work can be moved: failover/look.c.
  */
 enum shift_qp_bit {
 	SHIFT_QPB_ERRORED,
@@ -62,6 +63,7 @@ enum shift_qp_bit {
 	SHIFT_QPB_LINKS,
 	SHIFT_QPB_PATH_UP,
 	SHIFT_QPB_MTU,
+	SHIFT_QPB_LOOK,
 };
 
 /* kinds of messages that can wait in a QP's mailbox: one each, newest epoch */

@@ -117,6 +117,7 @@ struct shift_qp_app {
  * @armed: the last arming of each path.
  * @qpn_here: number of our QP on the new path, in the failover that was joined last.
  * @unfenced: a NIC could not be asked since the last RUN.
+ * @stuck: on its default NIC it held work that cannot be moved when it looked last.
  * @cause: why it leaves its path.
  * @moves: that goes back to a move, whoever of the two ends or of its SRQ's QPs was asked to.
  * @began_ns: ktime: when the failover under way began.
@@ -145,6 +146,7 @@ struct shift_qp_failover {
 	struct shift_arming armed[SHIFT_PATHS];
 	u32 qpn_here;
 	bool unfenced;
+	bool stuck;
 	enum shift_cause cause;
 	bool moves;
 	u64 began_ns;

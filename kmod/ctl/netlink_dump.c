@@ -135,14 +135,13 @@ static int nl_put_times(struct sk_buff *skb, const struct shift_qp_times *times)
  * shift_nl_put_qp - attributes of a QP
  * @skb: message.
  * @sqp: the QP; referenced by the caller.  No lock of it is needed.
- * @stuck: its outstanding work cannot be moved, so that it is shown as unprotected.
  *
  * The QP may change meanwhile: each value is right, but they may be of different moments.
  *
  * Context: process context.
  * Return: 0 or -EMSGSIZE.
  */
-int shift_nl_put_qp(struct sk_buff *skb, const struct shift_qp *sqp, bool stuck)
+int shift_nl_put_qp(struct sk_buff *skb, const struct shift_qp *sqp)
 {
 	u32 qpn = shift_proxy_qpn(sqp, SHIFT_PATH_BACKUP);
 	struct shift_qp_times times = sqp->fo.times;
@@ -150,10 +149,6 @@ int shift_nl_put_qp(struct sk_buff *skb, const struct shift_qp *sqp, bool stuck)
 	char name[IB_DEVICE_NAME_MAX];
 	enum shift_qp_state shown = shift_qp_shown(sqp, &reason);
 
-	if (stuck && shown == SHIFT_QP_DEFAULT) {
-		shown = SHIFT_QP_UNPROTECTED;
-		reason = SHIFT_REASON_OPERATION;
-	}
 	if (nla_put_string(skb, SHIFT_A_DEV, shift_dev_name(sqp->sdev, name)) ||
 	    nla_put_u32(skb, SHIFT_A_QPN, sqp->qpn) ||
 	    nla_put_u32(skb, SHIFT_A_REMOTE_QPN, READ_ONCE(sqp->app.dest_qpn)) ||
@@ -444,36 +439,38 @@ int shift_nl_link_start(struct netlink_callback *cb)
 	return nl_started(cb, snap, shift_link_walk(nl_link_message, snap));
 }
 
-static int nl_qp_message(struct shift_nl_snapshot *snap, const struct shift_qp *sqp, bool stuck)
+static int nl_qp_message(struct shift_nl_snapshot *snap, const struct shift_qp *sqp)
 {
 	void *hdr = nl_message_begin(snap);
 
-	return nl_message_end(snap, hdr, shift_nl_put_qp(snap->scratch, sqp, stuck));
+	return nl_message_end(snap, hdr, shift_nl_put_qp(snap->scratch, sqp));
 }
 
 /**
  * shift_nl_qp_start - begin a dump of QPs
  * @cb: of the dump.
  *
- * Waits for no QP.  Rings of applications are looked at only if an administrator asks.
+ * Takes no lock of a QP's.  If an administrator asks, QPs look into their rings first, for which
+ * they have a moment: see shift_look_all().
  *
  * Return: 0 or a negative errno.
  */
 int shift_nl_qp_start(struct netlink_callback *cb)
 {
 	struct shift_nl_snapshot *snap = nl_snapshot_new(cb);
-	bool admin = netlink_capable(cb->skb, CAP_NET_ADMIN);
 	unsigned long index = 0;
 	struct shift_qp *sqp;
 	int err = 0;
 
 	if (!snap)
 		return nl_no_memory(cb);
+	if (netlink_capable(cb->skb, CAP_NET_ADMIN))
+		shift_look_all();
 	for (; !err && (sqp = shift_qp_next(&index)); shift_qp_put(sqp)) {
 		/* the application has destroyed it, but a reference is still held */
 		if (!READ_ONCE(sqp->qp))
 			continue;
-		err = nl_qp_message(snap, sqp, admin && shift_qp_is_stuck(sqp));
+		err = nl_qp_message(snap, sqp);
 	}
 	return nl_started(cb, snap, err);
 }

@@ -98,7 +98,7 @@ static void notify_qp(struct shift_qp *sqp, enum shift_qp_event event, u64 time_
 	skb = event_new(SHIFT_CMD_QP_NTF, &hdr);
 	if (!skb)
 		return;
-	err = shift_nl_put_qp(skb, sqp, false);
+	err = shift_nl_put_qp(skb, sqp);
 	if (!err)
 		err = nla_put_u32(skb, SHIFT_A_QP_EVENT, event);
 	if (!err)

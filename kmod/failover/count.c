@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
 /* How many QPs of a device are in which state, as operators see it. */
-#include <linux/capability.h>
 #include "core/object.h"
 #include "core/qp.h"
 #include "core/stat.h"
@@ -21,14 +20,12 @@ static void count_one(struct shift_qp_counts *counts, enum shift_qp_state shown)
  * @sdev: the device; referenced by the caller.
  * @counts: filled in.
  *
- * The numbers agree with what QP_GET shows the same reader: rings are read for an administrator
- * only.  No QP is waited for.
+ * The numbers agree with what QP_GET shows.  No QP is waited for.
  *
  * Context: process context; takes sdev->list_lock.
  */
 void shift_qp_count(struct shift_dev *sdev, struct shift_qp_counts *counts)
 {
-	bool admin = capable(CAP_NET_ADMIN);
 	struct shift_obj *obj;
 
 	memset(counts, 0, sizeof(*counts));
@@ -36,11 +33,8 @@ void shift_qp_count(struct shift_dev *sdev, struct shift_qp_counts *counts)
 	list_for_each_entry(obj, &sdev->qps, list) {
 		struct shift_qp *sqp = container_of(obj, struct shift_qp, obj);
 		enum shift_reason reason;
-		enum shift_qp_state shown = shift_qp_shown(sqp, &reason);
 
-		if (admin && shown == SHIFT_QP_DEFAULT && shift_qp_is_stuck(sqp))
-			shown = SHIFT_QP_UNPROTECTED;
-		count_one(counts, shown);
+		count_one(counts, shift_qp_shown(sqp, &reason));
 	}
 	mutex_unlock(&sdev->list_lock);
 }

@@ -116,7 +116,7 @@ static enum shift_reason run_reason(const struct shift_qp *sqp)
 		return SHIFT_REASON_SRQ;
 	if (shift_qp_is_loop(sqp) ? shift_path_works(sqp, SHIFT_PATH_BACKUP) :
 				    READ_ONCE(sqp->peer.use[1].up))
-		return SHIFT_REASON_NONE;
+		return READ_ONCE(sqp->fo.stuck) ? SHIFT_REASON_OPERATION : SHIFT_REASON_NONE;
 	return SHIFT_REASON_NO_SESSION;
 }
 
@@ -169,26 +169,4 @@ enum shift_qp_state shift_qp_shown(const struct shift_qp *sqp, enum shift_reason
 enum shift_cause shift_qp_shown_cause(const struct shift_qp *sqp)
 {
 	return READ_ONCE(sqp->fo.moves) ? SHIFT_CAUSE_OPERATOR : READ_ONCE(sqp->fo.cause);
-}
-
-/**
- * shift_qp_is_stuck - does a QP hold work that cannot be moved?
- * @sqp: the QP.
- *
- * Operators are told so before a fault.  The rings are read under sqp->lock.  A QP whose lock is
- * held is not waited for, and taken for movable.
- *
- * Context: process context, sqp->lock not held.
- * Return: true if a fault would end the QP's protection.
- */
-bool shift_qp_is_stuck(struct shift_qp *sqp)
-{
-	bool stuck;
-
-	if (!mutex_trylock(&sqp->lock))
-		return false;
-	stuck = sqp->qp && sqp->fo.state == SHIFT_ST_RUN && !sqp->fo.path &&
-		shift_provider_movable(sqp);
-	mutex_unlock(&sqp->lock);
-	return stuck;
 }

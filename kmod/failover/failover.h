@@ -21,7 +21,10 @@ enum shift_abi_cqe_answer shift_cqe_filter(struct shift_qp *sqp, const struct sh
 					u32 status);
 enum shift_qp_state shift_qp_shown(const struct shift_qp *sqp, enum shift_reason *reason);
 enum shift_cause shift_qp_shown_cause(const struct shift_qp *sqp);
-bool shift_qp_is_stuck(struct shift_qp *sqp);	/* no lock */
+
+/* look.c */
+void shift_look_all(void);
+void shift_qp_look_drop(struct shift_qp *sqp);
 
 /* count.c */
 void shift_qp_count(struct shift_dev *sdev, struct shift_qp_counts *counts);

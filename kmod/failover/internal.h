@@ -111,6 +111,10 @@ void shift_rkey_message(struct shift_qp *sqp, struct shift_link *link,
 void shift_rkey_revoked(struct shift_qp *sqp, u32 rkey);	/* no lock */
 void shift_rkey_disuse(struct shift_qp *sqp, u32 rkey);		/* no lock */
 
+/* look.c; sqp->lock */
+void shift_qp_look(struct shift_qp *sqp);
+void shift_qp_look_asked(struct shift_qp *sqp);
+
 /* pump.c */
 bool shift_replay_pump(struct shift_qp *sqp);	/* sqp->lock */
 

@@ -284,6 +284,8 @@ static void handle_deadline(struct shift_qp *sqp)
 		if (!test_bit(SHIFT_QPB_ERRORED, &sqp->pend.flags)) {
 			if (sqp->fo.path)
 				qp_watch(sqp);
+			else if (sqp->fo.stuck)
+				shift_qp_look(sqp);
 			if (shift_path_port_down(sqp, sqp->fo.path))
 				handle_fault(sqp);
 			shift_move_again(sqp);
@@ -379,6 +381,7 @@ static bool machine_round(struct shift_qp *sqp)
 	any |= take(sqp, SHIFT_QPB_RETRY_PAIR, shift_pairing_run);
 	any |= take(sqp, SHIFT_QPB_FIRST, handle_first);
 	any |= take(sqp, SHIFT_QPB_KICK, handle_kick);
+	any |= take(sqp, SHIFT_QPB_LOOK, shift_qp_look_asked);
 	/* during a failover they are still needed: the bit waits for RUN */
 	if (sqp->fo.state == SHIFT_ST_RUN)
 		any |= take(sqp, SHIFT_QPB_TIDY, shift_proxy_tidy);

@@ -156,6 +156,7 @@ static bool qp_detach(struct shift_qp *sqp)
 	shift_pairing_settle(sqp);
 	cancel_delayed_work_sync(&sqp->pend.timer);
 	cancel_work_sync(&sqp->pend.work);
+	shift_qp_look_drop(sqp);
 	shift_dev_uncount(sdev);
 	return true;
 }

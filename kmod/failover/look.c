@@ -1,0 +1,90 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * Administrators are told before a fault which QPs hold work that cannot be moved.  Each QP looks
+ * into its rings in its own work item.  Who asks takes no lock of a QP's, and waits for a moment
+ * only.
+ */
+#include <linux/atomic.h>
+#include <linux/wait.h>
+#include "core/kick.h"
+#include "core/node.h"
+#include "core/qp.h"
+#include "failover/failover.h"
+#include "failover/internal.h"
+#include "provider/provider.h"
+
+#define LOOK_MS	100	/* for QPs to look; scaled */
+
+static atomic_t looks;		/* QPs that were asked and have not looked yet */
+static DECLARE_WAIT_QUEUE_HEAD(looked);
+
+static void look_done(void)
+{
+	if (atomic_dec_and_test(&looks))
+		wake_up_all(&looked);
+}
+
+static void look_ask(struct shift_qp *sqp)
+{
+	atomic_inc(&looks);
+	spin_lock_bh(&sqp->inbox_lock);
+	if (test_bit(SHIFT_QPB_DEAD, &sqp->pend.flags) ||
+	    test_and_set_bit(SHIFT_QPB_LOOK, &sqp->pend.flags))
+		look_done();
+	else
+		queue_work(shift_wq, &sqp->pend.work);
+	spin_unlock_bh(&sqp->inbox_lock);
+}
+
+/**
+ * shift_look_all - let all QPs look whether their work can be moved
+ *
+ * shift_qp_shown() tells what they have found.  Of a QP whose work item does not run in time it
+ * tells what was found before.
+ *
+ * Context: process context; waits for LOOK_MS (scaled) at most.
+ */
+void shift_look_all(void)
+{
+	unsigned long index = 0;
+	struct shift_qp *sqp;
+
+	for (; (sqp = shift_qp_next(&index)); shift_qp_put(sqp))
+		if (READ_ONCE(sqp->fo.state) == SHIFT_ST_RUN && !READ_ONCE(sqp->fo.path))
+			look_ask(sqp);
+	wait_event_killable_timeout(looked, !atomic_read(&looks), shift_scaled_jiffies(LOOK_MS));
+}
+
+/**
+ * shift_qp_look - see whether the outstanding work of a QP can be moved
+ * @sqp: the QP, locked.
+ *
+ * As long as it cannot, the QP looks again from time to time, so that nobody is told of work that
+ * was completed long ago.
+ *
+ * Context: process context.
+ */
+void shift_qp_look(struct shift_qp *sqp)
+{
+	bool stuck;
+
+	lockdep_assert_held(&sqp->lock);
+	stuck = sqp->fo.state == SHIFT_ST_RUN && !sqp->fo.path && shift_provider_movable(sqp);
+	WRITE_ONCE(sqp->fo.stuck, stuck);
+	if (stuck)
+		shift_qp_watch(sqp);
+}
+
+/* The QP looks because it was asked to; sqp->lock. */
+void shift_qp_look_asked(struct shift_qp *sqp)
+{
+	shift_qp_look(sqp);
+	look_done();
+}
+
+/* A QP that is DEAD, and whose work item has ended, does not look any more.  Process context. */
+void shift_qp_look_drop(struct shift_qp *sqp)
+{
+	if (test_and_clear_bit(SHIFT_QPB_LOOK, &sqp->pend.flags))
+		look_done();
+}
