@@ -40,7 +40,7 @@ static bool status_is_path_error(const struct shift_qp *sqp, const struct shift_
  * Return: SHIFT_CQE_DELIVER or SHIFT_CQE_SWALLOW.
  */
 enum shift_abi_cqe_answer shift_cqe_filter(struct shift_qp *sqp, const struct shift_cq *scq,
-					u32 status)
+					   u32 status)
 {
 	enum shift_abi_cqe_answer answer = SHIFT_CQE_SWALLOW;
 	unsigned int kick = SHIFT_QPB_KICK;

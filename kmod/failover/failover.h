@@ -18,7 +18,7 @@ int shift_fence(struct shift_qp *sqp, bool *errored);
 
 /* cqe_filter.c */
 enum shift_abi_cqe_answer shift_cqe_filter(struct shift_qp *sqp, const struct shift_cq *scq,
-					u32 status);
+					   u32 status);
 enum shift_qp_state shift_qp_shown(const struct shift_qp *sqp, enum shift_reason *reason);
 enum shift_cause shift_qp_shown_cause(const struct shift_qp *sqp);
 

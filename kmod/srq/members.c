@@ -332,8 +332,8 @@ bool shift_srq_ready(struct shift_qp *sqp, struct shift_srq_pool *pool)
 }
 
 /*
- * Does its READY wait for others to leave their path?  That of a stranded QP waits for nobody: it is
- * never sent, and the peer has to ask again.  sqp->lock.
+ * Does its READY wait for others to leave their path?  That of a stranded QP waits for nobody: it
+ * is never sent, and the peer has to ask again.  sqp->lock.
  */
 bool shift_srq_awaits(const struct shift_qp *sqp)
 {

@@ -180,7 +180,7 @@ int shift_ops_swap_out(struct shift_dev *sdev, struct netlink_ext_ack *extack)
 		NL_SET_ERR_MSG_MOD(extack, "memory is being registered on the device");
 		return -EBUSY;
 	}
-	/* looked at before the count is negative, because what is made while it is stays untracked */
+	/* before the count is negative, because what is made while it is stays untracked */
 	if (!ops_are_ours(sdev))
 		goto taken;
 	if (atomic_cmpxchg(&sdev->objects, 0, INT_MIN)) {
