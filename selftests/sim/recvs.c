@@ -135,13 +135,6 @@ static void saw_flushed(struct side *s, u32 r, u32 status)
 {
 	struct recvs *q = s->recvs;
 
-	/* RESET drops receives; errors of before it may be in the CQ, and in its side ring, too */
-	if (!q->shared && was_reset(s)) {
-		q->recv[r].state = RECV_SHOWN;
-		q->shown = max(q->shown, r + 1);
-		saw_error(s, "receive", r, status);
-		return;
-	}
 	/* errors before it may have been kept back by a failover whose fence has failed */
 	if (!q->shared && sim_verb_failed && r > q->shown)
 		q->shown = r;

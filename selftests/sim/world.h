@@ -93,12 +93,6 @@ struct side {
 	u32 threads;			/* of its application */
 };
 
-/* Its application has brought it to RESET, which drops what it has posted. */
-static inline bool was_reset(const struct side *s)
-{
-	return s->ended && !s->flushed;
-}
-
 /* what may go wrong in a run: drawn once */
 struct plan {
 	bool mild, forgets, moves, ends, nomem, stuck, pollers;
