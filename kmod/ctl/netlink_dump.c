@@ -355,6 +355,8 @@ int shift_nl_pair_start(struct netlink_callback *cb)
 
 	if (!snap)
 		return nl_no_memory(cb);
+	if (netlink_capable(cb->skb, CAP_NET_ADMIN))
+		shift_look_all();
 	err = shift_pair_walk(nl_pair_note, &pairs);
 	list_for_each_entry_safe(note, next, &pairs, list) {
 		state = nl_port_state(note->ibdev);

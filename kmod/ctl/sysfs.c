@@ -3,6 +3,7 @@
  * sysfs, one value per file: the state of a pair beside its default device, the
  * node and its counters beside /dev/shift.
  */
+#include <linux/capability.h>
 #include <linux/device.h>
 #include <linux/kernel.h>
 #include "core/node.h"
@@ -40,6 +41,8 @@ static int sysfs_count(struct device *dev, struct shift_qp_counts *counts)
 	struct shift_pair *pair;
 	int err;
 
+	if (capable(CAP_NET_ADMIN))
+		shift_look_all();
 	err = sysfs_lock(dev, &pair);
 	if (err)
 		return err;
