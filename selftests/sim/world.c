@@ -59,12 +59,14 @@ static void ends(void)
 	nodes_check();
 }
 
+/* One that has failed meanwhile, as an atomic may not leave its NIC, was protected before. */
 static bool is_unprotected(const struct side *s)
 {
 	bool rest, failed;
 	u8 path;
 
-	return strcmp(kernel[s->end]->shows(&s->app, &rest, &failed, &path), "RUN");
+	return !s->error && !s->peer->error &&
+	       strcmp(kernel[s->end]->shows(&s->app, &rest, &failed, &path), "RUN");
 }
 
 /* The same nodes, with other connections: nothing that was before may be in their way. */
