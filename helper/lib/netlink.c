@@ -423,7 +423,7 @@ int shift_nl_subscribe(struct shift_nl *nl)
 	ret = nl_socket_add_membership(nl->sk, group);
 	if (ret < 0) {
 		ret = nle_to_errno(ret);
-		set_error(nl, ret, "cannot join the multicast group");
+		set_error(nl, ret, ret == -EPERM ? NULL : "cannot join the multicast group");
 		return ret;
 	}
 	nl_socket_set_buffer_size(nl->sk, NL_EVENT_RCVBUF, 0);

@@ -94,6 +94,7 @@ enum shift_rebase {
  */
 struct shift_qp_app {
 	pid_t pid;
+	kuid_t uid;
 	char comm[TASK_COMM_LEN];
 	struct ib_qp_init_attr init;
 	u32 asked_send, asked_recv;

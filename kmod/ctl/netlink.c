@@ -19,8 +19,14 @@
 #include "link/link.h"
 #include "verbs/verbs.h"
 
+/* Events tell of the QPs of everybody.  (The first 6.1 kernels let everybody hear them.) */
 static const struct genl_multicast_group shift_mcgrps[] = {
-	[SHIFT_MCGRP_EVENTS] = { .name = SHIFT_GENL_MCGRP },
+	[SHIFT_MCGRP_EVENTS] = {
+		.name = SHIFT_GENL_MCGRP,
+#ifdef GENL_MCAST_CAP_NET_ADMIN
+		.flags = GENL_MCAST_CAP_NET_ADMIN,
+#endif
+	},
 };
 
 static const struct nla_policy shift_node_policy[SHIFT_A_NODE + 1] = {
@@ -134,8 +140,11 @@ static int nl_node_get(struct sk_buff *request, struct genl_info *info)
 	if (!skb)
 		return -ENOMEM;
 	if (nla_put_string(skb, SHIFT_A_NODE, shift_node) ||
-	    nla_put(skb, SHIFT_A_BOOT_ID, sizeof(shift_boot_id), shift_boot_id) ||
 	    nla_put_u32(skb, SHIFT_A_ABI_VERSION, SHIFT_ABI_VERSION))
+		return nl_too_long(info, skb);
+	/* with it one could speak to other nodes in this one's name */
+	if (netlink_capable(request, CAP_NET_ADMIN) &&
+	    nla_put(skb, SHIFT_A_BOOT_ID, sizeof(shift_boot_id), shift_boot_id))
 		return nl_too_long(info, skb);
 	genlmsg_end(skb, hdr);
 	return genlmsg_reply(skb, info);

@@ -38,6 +38,7 @@ struct shift_nl_snapshot {
 	u32 portid;
 	u32 seq;
 	u8 cmd;
+	bool admin;		/* whoever asks may know of all */
 };
 
 struct shift_nl_message {
@@ -108,9 +109,6 @@ int shift_nl_put_link(struct sk_buff *skb, const struct shift_link_info *info)
 	    nla_put_u32(skb, SHIFT_A_LINK_STATE, info->state) ||
 	    nla_put_u64_64bit(skb, SHIFT_A_CONNECTS, info->connects, SHIFT_A_PAD) ||
 	    nla_put_u64_64bit(skb, SHIFT_A_ACKED, info->acked, SHIFT_A_PAD))
-		return -EMSGSIZE;
-	if (memchr_inv(info->peer_boot_id, 0, sizeof(info->peer_boot_id)) &&
-	    nla_put(skb, SHIFT_A_BOOT_ID, sizeof(info->peer_boot_id), info->peer_boot_id))
 		return -EMSGSIZE;
 	return 0;
 }
@@ -196,6 +194,7 @@ static struct shift_nl_snapshot *nl_snapshot_new(struct netlink_callback *cb)
 	snap->portid = NETLINK_CB(cb->skb).portid;
 	snap->seq = cb->nlh->nlmsg_seq;
 	snap->cmd = ((struct genlmsghdr *)nlmsg_data(cb->nlh))->cmd;
+	snap->admin = netlink_capable(cb->skb, CAP_NET_ADMIN);
 	snap->scratch = alloc_skb(SHIFT_NL_MSG_MAX, GFP_KERNEL);
 	if (!snap->scratch) {
 		kfree(snap);
@@ -355,7 +354,7 @@ int shift_nl_pair_start(struct netlink_callback *cb)
 
 	if (!snap)
 		return nl_no_memory(cb);
-	if (netlink_capable(cb->skb, CAP_NET_ADMIN))
+	if (snap->admin)
 		shift_look_all();
 	err = shift_pair_walk(nl_pair_note, &pairs);
 	list_for_each_entry_safe(note, next, &pairs, list) {
@@ -423,6 +422,9 @@ static int nl_link_message(const struct shift_link_info *info, void *arg)
 
 	hdr = nl_message_begin(snap);
 	err = shift_nl_put_link(snap->scratch, info);
+	if (!err && snap->admin && memchr_inv(info->peer_boot_id, 0, sizeof(info->peer_boot_id)))
+		err = nla_put(snap->scratch, SHIFT_A_BOOT_ID, sizeof(info->peer_boot_id),
+			      info->peer_boot_id);
 	return nl_message_end(snap, hdr, err);
 }
 
@@ -453,7 +455,7 @@ static int nl_qp_message(struct shift_nl_snapshot *snap, const struct shift_qp *
  * @cb: of the dump.
  *
  * Takes no lock of a QP's.  If an administrator asks, QPs look into their rings first, for which
- * they have a moment: see shift_look_all().
+ * they have a moment: see shift_look_all().  Other users are shown the QPs of their own processes.
  *
  * Return: 0 or a negative errno.
  */
@@ -466,11 +468,13 @@ int shift_nl_qp_start(struct netlink_callback *cb)
 
 	if (!snap)
 		return nl_no_memory(cb);
-	if (netlink_capable(cb->skb, CAP_NET_ADMIN))
+	if (snap->admin)
 		shift_look_all();
 	for (; !err && (sqp = shift_qp_next(&index)); shift_qp_put(sqp)) {
 		/* the application has destroyed it, but a reference is still held */
 		if (!READ_ONCE(sqp->qp))
+			continue;
+		if (!snap->admin && !uid_eq(sqp->app.uid, current_uid()))
 			continue;
 		err = nl_qp_message(snap, sqp);
 	}

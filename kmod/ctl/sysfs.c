@@ -181,7 +181,7 @@ static ssize_t boot_id_show(struct device *dev, struct device_attribute *attr, c
 {
 	return sysfs_emit(buf, "%*phN\n", (int)sizeof(shift_boot_id), shift_boot_id);
 }
-static DEVICE_ATTR_RO(boot_id);
+static DEVICE_ATTR_ADMIN_RO(boot_id);
 
 static struct attribute *shift_misc_attrs[] = {
 	&dev_attr_boot_id.attr,

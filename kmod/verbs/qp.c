@@ -28,7 +28,7 @@ static struct shift_cq *qp_cq(const struct ib_cq *cq)
 static int qp_track(struct shift_dev *sdev, struct ib_qp *qp,
 		    const struct ib_qp_init_attr *attr, const struct ib_qp_cap *asked)
 {
-	struct shift_qp *sqp = kzalloc(sizeof(*sqp), GFP_KERNEL);
+	struct shift_qp *sqp = kzalloc(sizeof(*sqp), GFP_KERNEL_ACCOUNT);
 	bool srq_ok;
 	int i, err;
 
@@ -55,6 +55,7 @@ static int qp_track(struct shift_dev *sdev, struct ib_qp *qp,
 	/* struct ib_uqp_object begins with its struct ib_uobject */
 	shift_obj_set_owner(&sqp->obj, (struct ib_uobject *)qp->uobject);
 	sqp->app.pid = task_tgid_nr(current);
+	sqp->app.uid = current_uid();
 	get_task_comm(sqp->app.comm, current);
 	sqp->app.init = *attr;
 	sqp->app.asked_send = asked->max_send_wr;

@@ -1,10 +1,14 @@
 # SPDX-License-Identifier: GPL-2.0
 """Pairs and peers over netlink: what is refused, and that it changes nothing."""
 
+import json
+
 import shift
-from registry import LOADED, MAIN, SHIFT, test
+from registry import LOADED, MAIN, SHIFT, STOCK, test
 from testbed import PREFIX, check, wait_for
 from traffic import Verify
+
+BOOT_ID = "/sys/class/misc/shift/boot_id"
 
 
 def unchanged(node, function):
@@ -116,6 +120,34 @@ def unprivileged(bed):
     unchanged(node, tries)
     check(shift.ctl(node, "pair", "show", user="lab").status == 0,
           "an ordinary user may not look")
+
+
+def seen(node, what, user):
+    """What shiftctl shows a user, as text."""
+    return node.must(["shiftctl", "--json", what, "show"], user=user)
+
+
+@test("netlink", "an ordinary user sees what is his", STOCK)
+def own_only(bed):
+    """QPs of his own processes; no boot ids, with which one could speak in a node's name."""
+    node = bed.nodes[0]
+    verify = [Verify(*bed.nodes[:2], "--size", 4096, "--depth", 8, "--progress", 8,
+                     "--pace", 3, "--port", 18600 + i, user=user)
+              for i, user in enumerate(("root", "lab"))]
+    shift.wait_session(bed, 2)
+    for what in "node", "link":
+        check("boot_id" in seen(node, what, "root"), f"no boot id in {what} show")
+        check("boot_id" not in seen(node, what, "lab"), f"an ordinary user sees the boot id: {what}")
+    node.must(f"cat {BOOT_ID}")
+    check(node.run(f"cat {BOOT_ID}", user="lab").status, f"an ordinary user may read {BOOT_ID}")
+    mine = {row["qpn"] for row in json.loads(seen(node, "qp", "lab"))}
+    everybodys = {row["qpn"]: row["comm"] for row in shift.qps(node)}
+    check(len(mine) == 1 and len(everybodys) == 2, f"of {everybodys} a user sees {mine}")
+    shift.refused(node, "monitor", user="lab", says="not permitted", timeout=20)
+    for each_one in verify:
+        each_one.go()
+        each_one.more(1)
+        each_one.finish()
 
 
 @test("netlink", "random attributes in thousands of messages", MAIN)

@@ -433,11 +433,16 @@ void wait_for_completion(struct completion *c);
 		usleep_range(20, 100); \
 	(cond) ? 1l : 0l; })
 
+/* users */
+typedef struct { u32 val; } kuid_t;
+#define current_uid() ((kuid_t) { 0 })
+
 /* memory */
 #define GFP_KERNEL 1u
 #define GFP_NOIO 2u
 #define GFP_ATOMIC 4u
 #define GFP_KERNEL_ACCOUNT GFP_KERNEL
+#define __GFP_ZERO 0u
 void *sim_alloc(size_t size, gfp_t gfp);
 void kfree(const void *p);
 #define kzalloc(size, gfp) sim_alloc(size, gfp)
@@ -445,7 +450,7 @@ void kfree(const void *p);
 #define kvzalloc(size, gfp) sim_alloc(size, gfp)
 #define kcalloc(n, size, gfp) sim_alloc((size_t)(n) * (size), gfp)
 #define kvcalloc(n, size, gfp) sim_alloc((size_t)(n) * (size), gfp)
-#define vmalloc_user(size) sim_alloc(size, GFP_KERNEL)
+#define __vmalloc(size, gfp) sim_alloc(size, gfp)
 #define kvfree kfree
 #define kvfree_rcu kfree_rcu
 #define vfree kfree
