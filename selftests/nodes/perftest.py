@@ -84,7 +84,7 @@ def survives(bed, program, *options, **details):
 @test("perftest", "ib_write_bw survives the client's cable", STOCK)
 def write_bw(bed):
     """By iterations, so that the run is as long as it takes."""
-    few = 400 if bed.kernel == "debug" else 1400
+    few = 400 if bed.kernel == "debug" else 700
     survives(bed, "ib_write_bw", "-s", 65536, "-n", few)
 
 
@@ -109,7 +109,7 @@ def send_bw_events(bed):
 @test("perftest", "ib_send_bw --use-srq -q 4, there and back")
 def send_bw_srq(bed):
     """Four QPs on one shared receive queue leave together and come home together."""
-    run = Run(bed, "ib_send_bw", "-s", 16384, "-n", 2000, "-q", 4, "--use-srq", qps=4)
+    run = Run(bed, "ib_send_bw", "-s", 16384, "-n", 1200, "-q", 4, "--use-srq", qps=4)
     run.pull()
     run.home()
     run.finish()
@@ -162,7 +162,7 @@ def atomics(bed, program, opcode, *options):
 def atomic_bw(bed):
     """What was not executed is executed at the other end of the backup, once."""
     with atomics_move(bed):
-        run = atomics(bed, "ib_atomic_bw", "RC_FETCH_ADD", "-n", 30000)
+        run = atomics(bed, "ib_atomic_bw", "RC_FETCH_ADD", "-n", 18000)
         run.flows(1)
         run.home()
         run.finish()
