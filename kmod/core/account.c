@@ -49,7 +49,7 @@ static struct shift_account *account_find(const struct mm_struct *mm)
 
 static struct shift_account *account_get(struct mm_struct *mm)
 {
-	struct shift_account *account, *fresh = kzalloc(sizeof(*fresh), GFP_KERNEL);
+	struct shift_account *account, *fresh = kzalloc(sizeof(*fresh), GFP_KERNEL_ACCOUNT);
 
 	spin_lock(&accounts_lock);
 	account = account_find(mm);

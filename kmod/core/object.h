@@ -189,7 +189,7 @@ struct shift_cq {
 	const struct shift_provider *provider;	/* once it was registered */
 	struct shift_cq_pins pins;	/* valid while registered */
 	void *priv;			/* of the provider; kmalloc'ed, freed with this */
-	struct shift_abi_side *side;	/* vmalloc_user */
+	struct shift_abi_side *side;	/* vmalloc */
 	u32 side_len, side_entries;
 	u32 side_producer;		/* the one in the shared memory is a copy */
 	u32 cqe;

@@ -60,7 +60,8 @@ typedef void shift_cqe_fn(void *arg, u64 wr_id, u32 status, u32 qpn);
  * @posted: how many are posted.
  */
 struct shift_srq_ops {
-	int (*pin)(struct shift_ring *ring, const struct shift_abi_reg_srq *reg);
+	int (*pin)(const struct shift_srq *ssrq, struct shift_ring *ring,
+		   const struct shift_abi_reg_srq *reg);
 	void (*unpolled)(const struct shift_cq *scq, shift_cqe_fn *fn, void *arg);
 	void (*empty)(struct shift_srq *ssrq);
 	int (*post)(struct shift_srq *ssrq, u64 wr_id, const struct shift_sge *sge, u32 num_sge);
@@ -137,8 +138,9 @@ struct shift_provider {
 	u32 flags;
 	u8 endless_retries;
 
-	int (*pin_cq)(struct shift_new_cq *new, const struct shift_abi_reg_cq *reg);
-	int (*pin_qp)(struct shift_dev *sdev, struct shift_new_qp *new,
+	int (*pin_cq)(struct shift_cq *scq, struct shift_new_cq *new,
+		      const struct shift_abi_reg_cq *reg);
+	int (*pin_qp)(struct shift_qp *sqp, struct shift_new_qp *new,
 		      const struct shift_abi_reg_qp *reg);
 	const struct shift_srq_ops *srq;
 	void (*release)(void *priv);

@@ -27,8 +27,8 @@ int shift_recv_init(struct shift_recvs *r, const struct shift_ring *ring)
 	memset(r, 0, sizeof(*r));
 	if (!ring->npages)
 		return 0;
-	r->entry = kvcalloc(ring->slots, sizeof(*r->entry), GFP_KERNEL);
-	r->raw = kvcalloc(ring->slots, ring->slot_size, GFP_KERNEL);
+	r->entry = kvcalloc(ring->slots, sizeof(*r->entry), GFP_KERNEL_ACCOUNT);
+	r->raw = kvcalloc(ring->slots, ring->slot_size, GFP_KERNEL_ACCOUNT);
 	if (!r->entry || !r->raw) {
 		shift_recv_free(r);
 		return -ENOMEM;

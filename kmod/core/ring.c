@@ -50,7 +50,7 @@ static int pin_pages(struct shift_ring *ring, u64 addr, u32 len)
 	int got, err;
 
 	memset(ring, 0, sizeof(*ring));
-	ring->pages = kvcalloc(n, sizeof(*ring->pages), GFP_KERNEL);
+	ring->pages = kvcalloc(n, sizeof(*ring->pages), GFP_KERNEL_ACCOUNT);
 	if (!ring->pages)
 		return -ENOMEM;
 	got = pin_user_pages_fast(addr & PAGE_MASK, n, FOLL_WRITE | FOLL_LONGTERM, ring->pages);

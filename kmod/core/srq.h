@@ -63,7 +63,7 @@ struct shift_srq_rings {
 	bool registered;
 	struct shift_ring ring;
 	struct shift_word flag;
-	void *table;			/* vmalloc_user */
+	void *table;			/* vmalloc */
 	u32 key, entries, entry_size, entry_offset, table_len;
 };
 
@@ -131,7 +131,7 @@ struct shift_srq {
 	struct shift_dev *sdev;
 	struct shift_pd *spd;
 	struct ib_srq *srq;
-	u32 max_sge;
+	u32 max_wr, max_sge;
 
 	struct mutex lock;
 	spinlock_t look;

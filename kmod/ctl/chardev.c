@@ -394,13 +394,20 @@ static long file_ioctl(struct file *filp, unsigned int cmd, unsigned long arg)
 	}
 }
 
+/* remap_vmalloc_range() takes only memory that is charged to nobody. */
 static int map_pages(struct vm_area_struct *vma, void *pages, u32 len)
 {
+	u32 offset;
+	int err = 0;
+
 	if (vma->vm_end - vma->vm_start != len)
 		return -EINVAL;
 	/* no VM_DONTCOPY: the provider of a forked child looks here, as in the driver's rings */
-	shift_vm_flags_set(vma, VM_DONTEXPAND);
-	return remap_vmalloc_range(vma, pages, 0);
+	shift_vm_flags_set(vma, VM_DONTEXPAND | VM_DONTDUMP);
+	for (offset = 0; !err && offset < len; offset += PAGE_SIZE)
+		err = vm_insert_page(vma, vma->vm_start + offset,
+				     vmalloc_to_page(pages + offset));
+	return err;
 }
 
 /* mmap_lock is held: take only locks that nobody holds during a page fault or a pin. */

@@ -377,7 +377,7 @@ bool shift_srq_join(struct shift_qp *sqp, struct ib_srq *srq)
 	list_for_each_entry(link, &ssrq->cqs, node)
 		found |= link->scq == sqp->rcq;
 	if (!found) {
-		link = sqp->rcq ? kzalloc(sizeof(*link), GFP_KERNEL) : NULL;
+		link = sqp->rcq ? kzalloc(sizeof(*link), GFP_KERNEL_ACCOUNT) : NULL;
 		if (link) {
 			link->scq = sqp->rcq;
 			shift_cq_get(link->scq);

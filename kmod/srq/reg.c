@@ -52,11 +52,12 @@ static int table_make(struct shift_srq *ssrq)
 	struct shift_srq_record *rec = &ssrq->rec;
 	u32 i, n = ssrq->rings.entries;
 
-	ssrq->rings.table = vmalloc_user(ssrq->rings.table_len);
-	rec->known = kvcalloc(n, sizeof(*rec->known), GFP_KERNEL);
-	rec->scratch = kvcalloc(n, sizeof(*rec->scratch), GFP_KERNEL);
-	rec->recv = kvcalloc(n, sizeof(*rec->recv), GFP_KERNEL);
-	rec->sge = kvcalloc((size_t)n * max(ssrq->max_sge, 1u), sizeof(*rec->sge), GFP_KERNEL);
+	ssrq->rings.table = __vmalloc(ssrq->rings.table_len, GFP_KERNEL_ACCOUNT | __GFP_ZERO);
+	rec->known = kvcalloc(n, sizeof(*rec->known), GFP_KERNEL_ACCOUNT);
+	rec->scratch = kvcalloc(n, sizeof(*rec->scratch), GFP_KERNEL_ACCOUNT);
+	rec->recv = kvcalloc(n, sizeof(*rec->recv), GFP_KERNEL_ACCOUNT);
+	rec->sge = kvcalloc((size_t)n * max(ssrq->max_sge, 1u), sizeof(*rec->sge),
+			    GFP_KERNEL_ACCOUNT);
 	if (!ssrq->rings.table || !rec->known || !rec->scratch || !rec->recv || !rec->sge) {
 		shift_srq_free_table(ssrq);
 		return -ENOMEM;
@@ -91,7 +92,7 @@ int shift_srq_register(struct shift_srq *ssrq, const struct shift_abi_reg_srq *r
 		return -EINVAL;
 	if (!READ_ONCE(srq_enabled))
 		return -EOPNOTSUPP;
-	err = provider->srq->pin(&ring, reg);
+	err = provider->srq->pin(ssrq, &ring, reg);
 	if (err)
 		return err;
 	err = shift_word_pin(&flag, reg->flag_addr);

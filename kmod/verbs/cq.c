@@ -12,7 +12,7 @@
 /* QPs that complete into a CQ without a shadow are not protected. */
 static int cq_track(struct shift_dev *sdev, struct ib_cq *cq, u32 cqe)
 {
-	struct shift_cq *scq = kzalloc(sizeof(*scq), GFP_KERNEL);
+	struct shift_cq *scq = kzalloc(sizeof(*scq), GFP_KERNEL_ACCOUNT);
 	int err;
 
 	if (!scq)

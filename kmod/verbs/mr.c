@@ -68,7 +68,7 @@ struct mr_note {
 static bool mr_note_begin(struct mr_note *note, struct shift_pd *spd, struct ib_mr *mr,
 			  u64 length, u64 iova, int access)
 {
-	struct shift_mr *smr = kzalloc(sizeof(*smr), GFP_KERNEL);
+	struct shift_mr *smr = kzalloc(sizeof(*smr), GFP_KERNEL_ACCOUNT);
 
 	note->spd = spd;
 	note->smr = smr;

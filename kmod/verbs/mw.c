@@ -17,7 +17,7 @@ static int mw_track(struct shift_dev *sdev, struct shift_pd *spd, struct ib_mw *
 	struct shift_mw *smw;
 	int err;
 
-	smw = kzalloc(sizeof(*smw), GFP_KERNEL);
+	smw = kzalloc(sizeof(*smw), GFP_KERNEL_ACCOUNT);
 	if (!smw)
 		return -ENOMEM;
 	smw->spd = spd;

@@ -9,7 +9,7 @@
 /* QPs of a PD without a shadow are not protected. */
 static int pd_track(struct shift_dev *sdev, struct ib_pd *pd)
 {
-	struct shift_pd *spd = kzalloc(sizeof(*spd), GFP_KERNEL);
+	struct shift_pd *spd = kzalloc(sizeof(*spd), GFP_KERNEL_ACCOUNT);
 	int err;
 
 	if (!spd)

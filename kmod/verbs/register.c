@@ -60,7 +60,7 @@ int shift_cq_register(struct shift_cq *scq, const struct shift_abi_reg_cq *reg)
 
 	if (!provider || !provider->pin_cq)
 		return -EINVAL;
-	err = provider->pin_cq(&new, reg);
+	err = provider->pin_cq(scq, &new, reg);
 	if (!err)
 		err = shift_word_pin(&new.pins.flag, reg->flag_addr);
 	if (err)
@@ -68,7 +68,7 @@ int shift_cq_register(struct shift_cq *scq, const struct shift_abi_reg_cq *reg)
 
 	entries = clamp_t(u32, roundup_pow_of_two(scq->cqe + 1), 16, SHIFT_SIDE_MAX);
 	len = PAGE_ALIGN(struct_size(side, wc, entries));
-	side = vmalloc_user(len);
+	side = __vmalloc(len, GFP_KERNEL_ACCOUNT | __GFP_ZERO);
 	if (!side) {
 		err = -ENOMEM;
 		goto err_new;
@@ -174,15 +174,15 @@ int shift_qp_register(struct shift_qp *sqp, const struct shift_abi_reg_qp *reg)
 
 	if (!provider || !provider->pin_qp)
 		return -EINVAL;
-	err = provider->pin_qp(sqp->sdev, &new, reg);
+	err = provider->pin_qp(sqp, &new, reg);
 	if (err == -EOPNOTSUPP)
 		qp_note_refusal(sqp);
 	if (!err)
 		err = shift_word_pin(&new.pins.gate, reg->flag_addr);
 	if (err)
 		goto err_new;
-	entry = kvcalloc(new.entries, sizeof(*entry), GFP_KERNEL);
-	raw = kvcalloc(new.pins.sq.slots, new.pins.sq.slot_size, GFP_KERNEL);
+	entry = kvcalloc(new.entries, sizeof(*entry), GFP_KERNEL_ACCOUNT);
+	raw = kvcalloc(new.pins.sq.slots, new.pins.sq.slot_size, GFP_KERNEL_ACCOUNT);
 	err = shift_recv_init(&recvs, &new.pins.rq);
 	if (!entry || !raw || err) {
 		err = -ENOMEM;

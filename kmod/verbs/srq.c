@@ -12,15 +12,15 @@
 #include "verbs/verbs.h"
 
 /* QPs on an SRQ without a shadow are not protected. */
-static int srq_track(struct shift_dev *sdev, struct ib_srq *srq, u32 max_sge)
+static int srq_track(struct shift_dev *sdev, struct ib_srq *srq, const struct ib_srq_attr *attr)
 {
 	struct shift_pd *spd = shift_pd_find(srq->pd);
 	struct shift_srq *ssrq;
 	int err;
 
-	if (!spd || max_sge > SHIFT_WR_MAX_SGE)
+	if (!spd || attr->max_sge > SHIFT_WR_MAX_SGE)
 		return -EOPNOTSUPP;
-	ssrq = kzalloc(sizeof(*ssrq), GFP_KERNEL);
+	ssrq = kzalloc(sizeof(*ssrq), GFP_KERNEL_ACCOUNT);
 	if (!ssrq)
 		return -ENOMEM;
 	kref_init(&ssrq->ref);
@@ -36,7 +36,8 @@ static int srq_track(struct shift_dev *sdev, struct ib_srq *srq, u32 max_sge)
 	ssrq->spd = spd;
 	shift_pd_get(spd);
 	ssrq->srq = srq;
-	ssrq->max_sge = max_sge;
+	ssrq->max_wr = attr->max_wr;
+	ssrq->max_sge = attr->max_sge;
 	ssrq->rec.done = shift_srq_recv_done;
 	/* struct ib_usrq_object begins with its struct ib_uobject */
 	shift_obj_set_owner(&ssrq->obj, (struct ib_uobject *)srq->uobject);
@@ -58,7 +59,7 @@ static int wrap_create_srq(struct ib_srq *srq, struct ib_srq_init_attr *attr,
 	lent = shift_account_lend();
 	err = sdev->saved.create_srq(srq, attr, udata);
 	if (!err && udata && srq->uobject && shift_dev_count(sdev) &&
-	    srq_track(sdev, srq, attr->attr.max_sge))
+	    srq_track(sdev, srq, &attr->attr))
 		shift_dev_uncount(sdev);
 	shift_account_restore(lent);
 	shift_verb_end(sdev, idx);

@@ -17,7 +17,7 @@ class Verify:
     """shift_verify, server on one node and client on another, on the devices of the test."""
 
     def __init__(self, client, server, *options, env=None, qps=1,
-                 device=None, user="root", server_env=None):
+                 device=None, user="root", server_env=None, before=()):
         nics = client.cluster.nics
         env = nics.env if env is None else env
         device = device or nics.default
@@ -28,7 +28,7 @@ class Verify:
         self.raised = {"communication established"}
         if "--srq" in options and client.cluster.kernel != "6.1":
             self.raised.add("last WQE reached")
-        words = ["shift_verify", "--device", device, "--qps", str(qps),
+        words = [*before, "shift_verify", "--device", device, "--qps", str(qps),
                  *map(str, options)]
         # rxe 6.12 warns of a READ that is repeated after an operation of no bytes, and refuses it.
         if client.cluster.kernel == "6.12":

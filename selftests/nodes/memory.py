@@ -1,19 +1,24 @@
 # SPDX-License-Identifier: GPL-2.0
-"""Memory that is not mirrored by its address: GPU memory (dma-buf), and what ibv_rereg_mr changes.
+"""Memory that is not mirrored by its address: GPU memory (dma-buf), and what ibv_rereg_mr changes;
+and who is charged for what the kernel keeps.
 
-On the software mlx5 device, whose module brings an exporter of dma-bufs.
+But for the last, on the software mlx5 device, whose module brings an exporter of dma-bufs.
 """
 
+import re
 from functools import partial
 
 import shift
 from ends import Ends
-from registry import MAIN, add
+from registry import MAIN, STOCK, add
 from testbed import check, each, wait_for
+from traffic import Verify
 from nodes.failover import on_backup, pull
 from nodes.mlx5 import devices
 
 KIB = 16                    # of data at each end
+MANY = 16                   # QPs of one application
+CGROUPS = "/sys/fs/cgroup"
 NEW = ("6.12", "debug")     # stock 6.1 has no udmabuf
 
 
@@ -136,6 +141,39 @@ def changed(side, bed):
         ends.close()
 
 
+def kernel_memory(bed, env):
+    """KiB that the kernel has for an application with many QPs, as its memory cgroup says."""
+    for node in bed.nodes[:2]:
+        node.must(f"mkdir -p {CGROUPS}; grep -q ' {CGROUPS} ' /proc/mounts || "
+                  f"mount -t cgroup2 none {CGROUPS}")
+        node.must(f"cd {CGROUPS} && echo +memory >cgroup.subtree_control && mkdir -p application")
+    verify = Verify(*bed.nodes[:2], "--depth", 64, "--size", 64, "--progress", 20, "--pace", 3,
+                    qps=MANY, env=env, before=[
+                        "sh", "-c", f"echo $$ >{CGROUPS}/application/cgroup.procs && "
+                        "exec \"$@\"", "sh"])
+    if env:
+        each(bed.nodes[:2], lambda node: shift.protected(node, MANY))
+    found = [int(re.search(r"^kernel (\d+)", node.read(f"{CGROUPS}/application/memory.stat"),
+                           re.M)[1]) >> 10 for node in bed.nodes[:2]]
+    verify.go()
+    verify.more(1)
+    verify.finish()
+    wait_for("it has no processes", lambda: not any(
+        node.read(f"{CGROUPS}/application/cgroup.procs") for node in bed.nodes[:2]))
+    each(bed.nodes[:2], lambda node: node.must(f"rmdir {CGROUPS}/application"))
+    return found
+
+
+def accounted(bed):
+    """Copies of rings, ledgers and side rings count for the application's memory cgroup."""
+    # the ledger of one has 128 entries, and as many copies of requests of 256 bytes or more
+    least = MANY * 32
+    for bare, protected in zip(kernel_memory(bed, {}), kernel_memory(bed, bed.nics.env)):
+        check(protected - bare >= least, f"{protected} KiB for {MANY} protected QPs, {bare} for "
+              f"as many others: {protected - bare} more, not {least}")
+
+
+add("memory", "what the module has for a process is charged to its cgroup", accounted, STOCK)
 add("memory", "GPU memory is mirrored, the client's cable", partial(buffers, "reg 0", "local"), MAIN)
 add("memory", "GPU memory is mirrored, the server's cable", partial(buffers, "reg 0", "remote"))
 add("memory", "udmabuf", partial(buffers, "udmabuf", "local"), NEW)

@@ -26,7 +26,8 @@ MODULE_PARM_DESC(mlx5, "protect queue pairs of mlx5 devices (not proven on hardw
 #define CAUSE_MOST	4096	/* most completions to look at under a spinlock */
 #define ARM_SOLICITED	(1u << 24)
 
-static int mlx5_pin_cq(struct shift_new_cq *new, const struct shift_abi_reg_cq *reg)
+static int mlx5_pin_cq(struct shift_cq *scq, struct shift_new_cq *new,
+		       const struct shift_abi_reg_cq *reg)
 {
 	struct shift_mlx5_cq_state *state;
 	int err;
@@ -39,7 +40,7 @@ static int mlx5_pin_cq(struct shift_new_cq *new, const struct shift_abi_reg_cq *
 		err = shift_word_pin(&new->pins.word, reg->db_addr);
 	if (err)
 		return err;
-	state = kzalloc(sizeof(*state), GFP_KERNEL);
+	state = kzalloc(sizeof(*state), GFP_KERNEL_ACCOUNT);
 	if (!state)
 		return -ENOMEM;
 	mutex_init(&state->lock);
@@ -63,7 +64,7 @@ static int mlx5_pin_words(struct shift_word *word, const struct shift_abi_reg_qp
 	return err;
 }
 
-static int mlx5_pin_qp(struct shift_dev *sdev, struct shift_new_qp *new,
+static int mlx5_pin_qp(struct shift_qp *sqp, struct shift_new_qp *new,
 		       const struct shift_abi_reg_qp *reg)
 {
 	struct shift_qp_pins *pins = &new->pins;
@@ -95,7 +96,7 @@ static int mlx5_pin_qp(struct shift_dev *sdev, struct shift_new_qp *new,
 		return err;
 	/* a full ring may have one WQE in each block; a ledger always has one slot free */
 	new->entries = 2 * pins->sq.slots;
-	priv = kvzalloc(struct_size(priv, at, new->entries), GFP_KERNEL);
+	priv = kvzalloc(struct_size(priv, at, new->entries), GFP_KERNEL_ACCOUNT);
 	new->priv = priv;
 	return priv ? 0 : -ENOMEM;
 }

@@ -28,11 +28,11 @@ struct shift_mw_entry {
 
 struct shift_mw_journal *shift_mw_journal_new(const struct shift_ring *sq)
 {
-	struct shift_mw_journal *journal = kzalloc(sizeof(*journal), GFP_KERNEL);
+	struct shift_mw_journal *journal = kzalloc(sizeof(*journal), GFP_KERNEL_ACCOUNT);
 
 	if (!journal)
 		return NULL;
-	journal->slot = kzalloc(shift_rxe_slot_min(), GFP_KERNEL);
+	journal->slot = kzalloc(shift_rxe_slot_min(), GFP_KERNEL_ACCOUNT);
 	if (!journal->slot) {
 		kfree(journal);
 		return NULL;

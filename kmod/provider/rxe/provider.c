@@ -17,25 +17,34 @@
 #include "pure/ledger.h"
 #include "pure/wr.h"
 
-static int rxe_pin_cq(struct shift_new_cq *new, const struct shift_abi_reg_cq *reg)
+static int rxe_pin_cq(struct shift_cq *scq, struct shift_new_cq *new,
+		      const struct shift_abi_reg_cq *reg)
 {
+	u32 entries;
 	int err;
 
 	if (reg->stride || reg->db_addr)
 		return -EINVAL;
-	err = shift_rxe_ring_pin(&new->pins.ring, reg->ring.addr, reg->ring.len);
+	spin_lock_bh(&scq->lock);
+	entries = scq->cq ? scq->cq->cqe : 0;
+	spin_unlock_bh(&scq->lock);
+	err = shift_rxe_ring_pin(&new->pins.ring, reg->ring.addr, reg->ring.len, entries,
+				 max(sizeof(struct ib_wc), sizeof(struct ib_uverbs_wc)));
 	if (!err && new->pins.ring.slot_size < sizeof(struct ib_uverbs_wc) + sizeof(u64))
 		err = -EINVAL;
 	return err;
 }
 
-static int rxe_pin_rings(struct shift_qp_pins *pins, const struct shift_abi_reg_qp *reg)
+static int rxe_pin_rings(struct shift_qp_pins *pins, const struct shift_abi_reg_qp *reg,
+			 const struct ib_qp_cap *cap)
 {
 	int err;
 
-	err = shift_rxe_ring_pin(&pins->sq, reg->sq.addr, reg->sq.len);
+	err = shift_rxe_ring_pin(&pins->sq, reg->sq.addr, reg->sq.len, cap->max_send_wr,
+				 shift_rxe_slot_size(cap->max_send_sge, cap->max_inline_data));
 	if (!err && reg->rq.addr)
-		err = shift_rxe_ring_pin(&pins->rq, reg->rq.addr, reg->rq.len);
+		err = shift_rxe_ring_pin(&pins->rq, reg->rq.addr, reg->rq.len, cap->max_recv_wr,
+					 shift_rxe_recv_slot_size(cap->max_recv_sge));
 	if (!err)
 		err = shift_word_pin(&pins->word[SHIFT_RXE_SQ_LOCK], reg->sq_lock_addr);
 	if (!err && reg->rq.addr)
@@ -47,7 +56,7 @@ static int rxe_pin_rings(struct shift_qp_pins *pins, const struct shift_abi_reg_
 	return err;
 }
 
-static int rxe_pin_qp(struct shift_dev *sdev, struct shift_new_qp *new,
+static int rxe_pin_qp(struct shift_qp *sqp, struct shift_new_qp *new,
 		      const struct shift_abi_reg_qp *reg)
 {
 	struct shift_rxe_qp *priv;
@@ -56,15 +65,15 @@ static int rxe_pin_qp(struct shift_dev *sdev, struct shift_new_qp *new,
 	if (reg->db_addr || reg->rq_slot || reg->create_flags || reg->anchor_addr ||
 	    reg->sq_tail_addr || reg->sq_heads_addr || reg->rq_tail_addr)
 		return -EINVAL;
-	err = rxe_pin_rings(&new->pins, reg);
+	err = rxe_pin_rings(&new->pins, reg, &sqp->app.init.cap);
 	if (err)
 		return err;
-	priv = kzalloc(sizeof(*priv), GFP_KERNEL);
+	priv = kzalloc(sizeof(*priv), GFP_KERNEL_ACCOUNT);
 	if (!priv)
 		return -ENOMEM;
 	priv->lock_free = reg->lock_free;
 	/* if there is no memory for a journal, the QP is not protected once it has windows */
-	if (shift_mw_enabled(sdev))
+	if (shift_mw_enabled(sqp->sdev))
 		priv->journal = shift_mw_journal_new(&new->pins.sq);
 	new->entries = new->pins.sq.slots;
 	new->priv = priv;

@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
 /* The head of rxe's rings.  The application has it mapped and may write anything there. */
+#include <linux/cache.h>
+#include <linux/log2.h>
+#include <linux/mm.h>
 #include <rdma/rdma_user_rxe.h>
 #include "core/ring.h"
 #include "provider/rxe/ring.h"
@@ -19,20 +22,30 @@ static int ring_check(struct shift_ring *ring, u32 len)
  * @ring: filled on success.
  * @addr: first byte of the mapping, page aligned.
  * @len: bytes of the mapping.
+ * @entries: how many entries the object was made for.
+ * @size: bytes of an entry.
+ *
+ * rxe rounds both up, and one slot stays free.  A ring that is larger is none of rxe's, and nobody
+ * would be charged for the memory that the kernel takes for it.
  *
  * Context: process context of the owner; takes mmap_lock.
  * Return: 0, -EINVAL (address or geometry), -EFAULT (not mapped), -ENOMEM.
  */
-int shift_rxe_ring_pin(struct shift_ring *ring, u64 addr, u32 len)
+int shift_rxe_ring_pin(struct shift_ring *ring, u64 addr, u32 len, u32 entries, u32 size)
 {
+	u64 slots = roundup_pow_of_two((u64)entries + 1);
 	int err;
 
-	if (len < sizeof(struct rxe_queue_buf))
+	size = roundup_pow_of_two(max_t(u32, size, SMP_CACHE_BYTES));
+	if (len < sizeof(struct rxe_queue_buf) ||
+	    len > PAGE_ALIGN(sizeof(struct rxe_queue_buf) + slots * size))
 		return -EINVAL;
 	err = shift_ring_pin_mapping(ring, addr, len);
 	if (err)
 		return err;
 	err = ring_check(ring, len);
+	if (!err && (ring->slots > slots || ring->slot_size > size))
+		err = -EINVAL;
 	if (err)
 		shift_ring_unpin(ring);
 	return err;

@@ -5,7 +5,7 @@
 
 #include "core/ring.h"
 
-int shift_rxe_ring_pin(struct shift_ring *ring, u64 addr, u32 len);
+int shift_rxe_ring_pin(struct shift_ring *ring, u64 addr, u32 len, u32 entries, u32 size);
 u32 shift_rxe_producer(const struct shift_ring *ring);	/* masked, acquire */
 u32 shift_rxe_consumer(const struct shift_ring *ring);	/* masked, acquire */
 void shift_rxe_set_producer(const struct shift_ring *ring, u32 index);	/* release */

@@ -9,9 +9,11 @@
 #include "provider/rxe/rxe.h"
 #include "provider/rxe/wqe.h"
 
-static int rxe_srq_pin(struct shift_ring *ring, const struct shift_abi_reg_srq *reg)
+static int rxe_srq_pin(const struct shift_srq *ssrq, struct shift_ring *ring,
+		       const struct shift_abi_reg_srq *reg)
 {
-	return shift_rxe_ring_pin(ring, reg->ring.addr, reg->ring.len);
+	return shift_rxe_ring_pin(ring, reg->ring.addr, reg->ring.len, ssrq->max_wr,
+				  shift_rxe_recv_slot_size(ssrq->max_sge));
 }
 
 /* Drop all receives in the ring, so that QPs that draw from it later do not get them. */

@@ -13,6 +13,9 @@
 #define KNOWN_FLAGS	(SHIFT_WR_FENCE | SHIFT_WR_SIGNALED | \
 			 SHIFT_WR_SOLICITED | SHIFT_WR_INLINE)
 
+/* more than any slot has: core/ring.c */
+#define SLOT_MOST	0x10000u
+
 #define DATA_OFFSET	offsetof(struct rxe_send_wqe, dma.inline_data)
 
 static_assert(sizeof(struct rxe_sge) == 16);
@@ -27,6 +30,21 @@ static_assert(sizeof(struct rxe_send_wqe) <= DATA_OFFSET + sizeof(u64));
 u32 shift_rxe_slot_min(void)
 {
 	return sizeof(struct rxe_send_wqe);
+}
+
+/**
+ * shift_rxe_slot_size() - what a send WQE needs
+ * @num_sge: pieces of memory that it may have.
+ * @inline_data: bytes that it may carry itself.
+ *
+ * Return: bytes, without rxe's rounding.
+ */
+u32 shift_rxe_slot_size(u32 num_sge, u32 inline_data)
+{
+	u64 list = (u64)num_sge * sizeof(struct rxe_sge);
+	u64 size = sizeof(struct rxe_send_wqe) + (list > inline_data ? list : inline_data);
+
+	return size > SLOT_MOST ? SLOT_MOST : size;
 }
 
 static int decode_opcode(const struct rxe_send_wqe *wqe, struct shift_wr *wr)
@@ -180,6 +198,19 @@ int shift_rxe_decode(const void *slot, u32 slot_size, struct shift_wr *wr)
 u32 shift_rxe_recv_slot_min(void)
 {
 	return sizeof(struct rxe_recv_wqe);
+}
+
+/**
+ * shift_rxe_recv_slot_size() - what a receive WQE needs
+ * @num_sge: pieces of memory that it may have.
+ *
+ * Return: bytes, without rxe's rounding.
+ */
+u32 shift_rxe_recv_slot_size(u32 num_sge)
+{
+	u64 size = sizeof(struct rxe_recv_wqe) + (u64)num_sge * sizeof(struct rxe_sge);
+
+	return size > SLOT_MOST ? SLOT_MOST : size;
 }
 
 /**

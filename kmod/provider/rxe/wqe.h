@@ -33,6 +33,9 @@ u32 shift_rxe_opcode_offset(void);
 
 /* smallest slot that can hold a send WQE with nothing behind it */
 u32 shift_rxe_slot_min(void);
+/* bytes of a send or receive WQE, before rxe rounds them up */
+u32 shift_rxe_slot_size(u32 num_sge, u32 inline_data);
+u32 shift_rxe_recv_slot_size(u32 num_sge);
 
 /* 0, -EINVAL (malformed), -EOPNOTSUPP (an operation that is not covered) */
 int shift_rxe_decode(const void *slot, u32 slot_size, struct shift_wr *wr);

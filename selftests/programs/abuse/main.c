@@ -165,6 +165,37 @@ static void abuse_rings(int fd, const struct victim *v)
 	QP_WITH(rq.reserved, 3, "receive ring with reserved bits");
 }
 
+/*
+ * Memory of the process' own whose header says what rxe's would.  Rings as large as that are rings
+ * of other objects.
+ */
+static void abuse_large(int fd, const struct victim *v)
+{
+	const uint32_t log2_size = 8, slots = 1u << 16;
+	const size_t len = 4096 + ((size_t)slots << log2_size);
+	uint32_t *header = mmap(NULL, len, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS,
+				-1, 0);
+	struct shift_abi_ring large = { .addr = (uintptr_t)header, .len = len };
+	struct shift_abi_reg_cq cq = valid_cq(v);
+	struct shift_abi_reg_qp qp = valid_qp(v);
+	struct shift_abi_reg_srq srq = valid_srq(v);
+
+	if (header == MAP_FAILED)
+		exit(2);
+	header[0] = log2_size;
+	header[1] = slots - 1;
+	cq.ring = large;
+	refused(fd, SHIFT_IOC_REGISTER_CQ, &cq, EINVAL, "CQ: ring of a larger one");
+	srq.ring = large;
+	refused(fd, SHIFT_IOC_REGISTER_SRQ, &srq, EINVAL, "SRQ: ring of a larger one");
+	qp.sq = large;
+	refused(fd, SHIFT_IOC_REGISTER_QP, &qp, EINVAL, "QP: ring of a larger send queue");
+	qp = valid_qp(v);
+	qp.rq = large;
+	refused(fd, SHIFT_IOC_REGISTER_QP, &qp, EINVAL, "QP: ring of a larger receive queue");
+	munmap(header, len);
+}
+
 static void abuse_ids(int fd)
 {
 	static const uint32_t ids[] = { 0, 1, 2, 77, 0x7fffffff, 0xffffffff };
@@ -440,6 +471,8 @@ int main(int argc, char **argv)
 	abuse_descriptors(fd, &v);
 	abuse_words(fd, &v);
 	abuse_rings(fd, &v);
+	if (paired)
+		abuse_large(fd, &v);
 	abuse_srqs(fd, &v);
 	abuse_ids(fd);
 	close(fd);

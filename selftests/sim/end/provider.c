@@ -12,7 +12,8 @@
 #include "provider/provider.h"
 #include "proxy/proxy.h"
 
-static int sim_pin_cq(struct shift_new_cq *new, const struct shift_abi_reg_cq *reg)
+static int sim_pin_cq(struct shift_cq *scq, struct shift_new_cq *new,
+		      const struct shift_abi_reg_cq *reg)
 {
 	return 0;
 }
@@ -25,7 +26,7 @@ static void pin_ring(struct shift_ring *ring, struct sim_ring *user)
 	ring->slot_size = sizeof(struct sim_wr);
 }
 
-static int sim_pin_qp(struct shift_dev *sdev, struct shift_new_qp *new,
+static int sim_pin_qp(struct shift_qp *sqp, struct shift_new_qp *new,
 		      const struct shift_abi_reg_qp *reg)
 {
 	struct sim_app_qp *app = (void *)reg->sq.addr;
@@ -38,7 +39,8 @@ static int sim_pin_qp(struct shift_dev *sdev, struct shift_new_qp *new,
 	return 0;
 }
 
-static int sim_srq_pin(struct shift_ring *ring, const struct shift_abi_reg_srq *reg)
+static int sim_srq_pin(const struct shift_srq *ssrq, struct shift_ring *ring,
+		       const struct shift_abi_reg_srq *reg)
 {
 	pin_ring(ring, (struct sim_ring *)reg->ring.addr);
 	return 0;
