@@ -146,6 +146,9 @@ static bool qp_detach(struct shift_qp *sqp)
 	mutex_lock(&sqp->lock);
 	if (sqp->fo.state != SHIFT_ST_OFF)
 		shift_failover_event(sqp, SHIFT_EV_APP_ERROR, NULL);
+	/* its device may be going: the application polls for all that it has posted */
+	if (sqp->fo.state == SHIFT_ST_FAIL || sqp->fo.state == SHIFT_ST_APP)
+		shift_replay_flush(sqp);
 	shift_pairing_drop(sqp);
 	shift_proxy_destroy(sqp);
 	shift_mw_disown(sqp);
