@@ -13,9 +13,10 @@ from runner import Runner
 
 # Tests of a run that are tried twice; if more fail, something is wrong.
 MOST_AGAIN = 5
-# Priority of nodes of the debug kernel, and of other kernels, as of nice(1): 28 to 1.
-DEBUG_FIRST = -10
-BEHIND_DEBUG = 5
+# Priority of nodes of the debug kernel, and of other kernels, as of nice(1): some 4 to 1. With 28
+# to 1 a node of another kernel came so late that rxe sent again what was not lost, which ends QPs.
+DEBUG_FIRST = -3
+BEHIND_DEBUG = 3
 
 
 class Section:
@@ -147,20 +148,33 @@ class Sections:
     def choose(self):
         """The one with the fewest labs at work, and whether to begin at its end.
 
-        The debug kernel takes a minute to boot: a second lab of it is not worth that. Of
-        others a second one goes backwards: tests of one suite are in each other's way.
+        The debug kernel takes a minute to boot: a second lab of it is not worth that. Beside it
+        there is one other lab, as its nodes nearly fill two processors. Of other kernels a second
+        lab goes backwards: tests of one suite are in each other's way.
         """
         with self.changed:
             while True:
                 left = [section for section in self.sections if section.open()
                         and not (section.labs and section.kernel == registry.DEBUG)]
-                if left:
+                full = self.debug_and_another()
+                if left and not full:
                     section = min(left, key=lambda section: section.labs)
                     section.labs += 1
                     return section, section.labs > 1
-                if self.stop or not any(section.coming() for section in self.sections):
+                if self.stop or not (full or any(section.coming() for section in self.sections)):
                     return None, False
                 self.changed.wait()
+
+    def debug_and_another(self):
+        """Whether a lab of the debug kernel is at work and one of another kernel."""
+        busy = [section.kernel for section in self.sections if section.labs]
+        return registry.DEBUG in busy and len(busy) > 1
+
+    def left(self, section):
+        """A lab has ended there: another may begin elsewhere."""
+        with self.changed:
+            section.leave()
+            self.changed.notify_all()
 
     def wanted(self, section):
         """Whether a lab of several there should go, as no other works at one that is built."""
@@ -231,7 +245,7 @@ def lab_tests(section, backwards, sections, top, logs, deadline):
             section.ended(title, report.count(passed, skip), remark, text)
     finally:
         runner.abandon()
-        section.leave()
+        sections.left(section)
 
 
 def second_tries(report, sections, top, logs):
