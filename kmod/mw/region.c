@@ -128,7 +128,7 @@ static int registrar_make(struct shift_qp *sqp, struct shift_proxy *b)
 
 	if (b->reg_qp)
 		return 0;
-	b->reg_cq = ib_alloc_cq(b->qp->device, b, 4, 0, IB_POLL_SOFTIRQ);
+	b->reg_cq = ib_alloc_cq_any(b->qp->device, b, 4, IB_POLL_SOFTIRQ);
 	if (IS_ERR(b->reg_cq)) {
 		b->reg_cq = NULL;
 		return -ENOMEM;

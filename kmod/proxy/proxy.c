@@ -29,7 +29,8 @@
 #include "srq/srq.h"
 
 #define ANSWER_US		10000	/* to wait for the NAK of a bad receive; scaled */
-#define FLUSH_US		20000	/* to wait for completions of a stopped QP; scaled */
+#define FLUSH_US		20000	/* to wait for the next flush of a stopped QP; scaled */
+#define FLUSHES_US		200000	/* to wait for all of them; scaled */
 #define RETIRED_MAX		4	/* retired proxy QPs of one QP */
 
 /* Number of the QP to which the peer's is to be connected on @path; 0: there is none. */
@@ -90,7 +91,7 @@ static struct shift_proxy *proxy_make(struct shift_qp *sqp, u8 path, struct ib_p
 		init.cap.max_recv_sge = 0;
 		b->recv_depth = b->pool->depth;
 	}
-	b->cq = ib_alloc_cq(ibdev, b, b->depth + b->recv_depth + 1, 0, IB_POLL_SOFTIRQ);
+	b->cq = ib_alloc_cq_any(ibdev, b, b->depth + b->recv_depth + 1, IB_POLL_SOFTIRQ);
 	if (IS_ERR(b->cq))
 		goto err_pool;
 	init.send_cq = b->cq;
@@ -284,26 +285,33 @@ static int proxy_halt(struct shift_proxy *b)
 	return proxy_reset(b);
 }
 
-static bool proxy_empty(struct shift_proxy *b)
+/* Number of requests that were posted and have no completion yet. */
+static u32 proxy_left(struct shift_proxy *b)
 {
-	bool empty;
+	u32 left;
 
 	spin_lock_bh(&b->sqp->ledger_lock);
-	empty = !b->inflight && !b->receives;
+	left = b->inflight + b->receives;
 	spin_unlock_bh(&b->sqp->ledger_lock);
-	return empty;
+	return left;
 }
 
 /*
- * Wait until everything that was posted is completed or flushed.  Receives are needed most, as the
- * peer cannot tell what was received here.
+ * Wait until everything that was posted is completed or flushed, as long as completions come.
+ * Receives are needed most, as the peer cannot tell what was received here.
  */
 static void proxy_wait_flushed(struct shift_proxy *b)
 {
-	u64 end = shift_from_now_us(FLUSH_US);
+	u64 last = shift_from_now_us(FLUSHES_US), end = shift_from_now_us(FLUSH_US);
+	u32 now, left = proxy_left(b);
 
-	while (!proxy_empty(b) && ktime_get_ns() < end)
+	while (left && ktime_get_ns() < min(end, last)) {
 		usleep_range(50, 100);
+		now = proxy_left(b);
+		if (now < left)
+			end = shift_from_now_us(FLUSH_US);
+		left = now;
+	}
 }
 
 /* Query state and expected PSN, into b->attr. */

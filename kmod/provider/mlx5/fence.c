@@ -28,8 +28,9 @@
 #include "pure/psn.h"
 #include "pure/wr.h"
 
-#define FLUSH_US	20000	/* to wait for room in the CQ, and for flushes; scaled */
-#define BUSY_US		500000	/* the same while KICK may keep a thread from polling; scaled */
+#define FLUSH_US	20000	/* to wait for room in the CQ, or for the next flush; scaled */
+#define FLUSHES_US	200000	/* to wait for all flushes, as long as some come; scaled */
+#define BUSY_US		500000	/* to wait for room while KICK may keep a thread busy; scaled */
 
 /*
  * Number of sends that the application has polled, as the provider in user space has it.  After a
@@ -295,14 +296,14 @@ static u16 recvs_ended(const struct shift_mlx5_found *found)
 }
 
 /*
- * Wait until all receives that were posted before ERR are completed or flushed.  Not for long, as
- * completions of other QPs may have overwritten theirs.
+ * Wait until all receives that were posted before ERR are completed or flushed, as long as flushes
+ * come.  They need not all be seen, as completions of other QPs may have overwritten theirs.
  */
 static void wait_flushed(struct shift_qp *sqp)
 {
-	u64 end = shift_from_now_us(FLUSH_US);
+	u64 last = shift_from_now_us(FLUSHES_US), end = shift_from_now_us(FLUSH_US);
 	struct shift_mlx5_found found;
-	u16 posted;
+	u16 posted, ended = 0;
 
 	if (!sqp->rings.pins.rq.npages)
 		return;
@@ -311,8 +312,11 @@ static void wait_flushed(struct shift_qp *sqp)
 		cq_find_oldest(sqp, true, &found);
 		/* the newest may be a receive that was posted after @posted was read */
 		if ((u16)(recvs_ended(&found) - posted) <= sqp->rings.pins.rq.slots ||
-		    ktime_get_ns() > end)
+		    ktime_get_ns() > min(end, last))
 			return;
+		if (recvs_ended(&found) != ended)
+			end = shift_from_now_us(FLUSH_US);
+		ended = recvs_ended(&found);
 		usleep_range(50, 100);
 	}
 }
