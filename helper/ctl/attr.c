@@ -12,7 +12,7 @@
 #include "lib/names.h"
 #include "lib/peer.h"
 
-enum kind { STR, U32, U64, ENUM, GID, UUID, GUID, FLAG };
+enum kind { STR, U32, U64, ENUM, GID, UUID, GUID, FLAG, BITS };
 
 static const struct {
 	int attr;
@@ -34,6 +34,10 @@ static const struct {
 	{ SHIFT_A_DRAINED, "drained", FLAG },
 	{ SHIFT_A_POLICY,	"policy",	ENUM, &shift_policy_names },
 	{ SHIFT_A_TRACKED_QPS,	"tracked_qps",	U32 },
+	{ SHIFT_A_PROOF_HELD,	"proof_held",	BITS },
+	{ SHIFT_A_PROOF_FAILED,	"proof_failed",	BITS },
+	{ SHIFT_A_BACKUP_PROOF_HELD, "backup_proof_held", BITS },
+	{ SHIFT_A_BACKUP_PROOF_FAILED, "backup_proof_failed", BITS },
 	{ SHIFT_A_LINK_ID,	"link",		U32 },
 	{ SHIFT_A_LOCAL_GID,	"local_gid",	GID },
 	{ SHIFT_A_REMOTE_GID,	"remote_gid",	GID },
@@ -63,6 +67,18 @@ static const struct {
 	{ SHIFT_A_ADDED,	"added",	FLAG },
 	{ SHIFT_A_TIME_NS,	"time_ns",	U64 },
 };
+
+/* The numbers of the bits that are set. */
+static struct json_object *bits_of(unsigned int mask)
+{
+	struct json_object *bits = json_object_new_array();
+	int i;
+
+	for (i = 0; i < 32; i++)
+		if (mask & 1u << i)
+			json_object_array_add(bits, json_object_new_int(i));
+	return bits;
+}
 
 static struct json_object *value_of(const struct nlattr *attr, enum kind kind,
 				    const struct shift_names *names)
@@ -100,6 +116,8 @@ static struct json_object *value_of(const struct nlattr *attr, enum kind kind,
 		return json_object_new_string(text);
 	case FLAG:
 		return json_object_new_boolean(1);
+	case BITS:
+		return bits_of(nla_get_u32(attr));
 	}
 	return NULL;
 }

@@ -175,12 +175,43 @@ static void add_text(struct json_object *row)
 	ctl_put(row, "backups_text", text);
 }
 
+/* What a device was seen to do of what is assumed: "holds", "untried", or "fails 3,16"; "-". */
+static const char *proof_of(struct json_object *row, const char *held, const char *failed,
+			    char *text, size_t size)
+{
+	struct json_object *good, *bad;
+	size_t i, len;
+
+	if (!json_object_object_get_ex(row, held, &good) ||
+	    !json_object_object_get_ex(row, failed, &bad))
+		return "-";
+	if (!json_object_array_length(bad))
+		return json_object_array_length(good) ? "holds" : "untried";
+	len = snprintf(text, size, "fails ");
+	for (i = 0; i < json_object_array_length(bad) && len < size; i++)
+		len += snprintf(text + len, size - len, "%s%d", i ? "," : "",
+				json_object_get_int(json_object_array_get_idx(bad, i)));
+	return text;
+}
+
+/* Of the default device and its backup; once if it is the same. */
+static void add_proof(struct json_object *row)
+{
+	char one[128], two[128], both[sizeof(one) + sizeof(two) + 2];
+	const char *dev = proof_of(row, "proof_held", "proof_failed", one, sizeof(one));
+	const char *backup = proof_of(row, "backup_proof_held", "backup_proof_failed", two,
+				      sizeof(two));
+
+	snprintf(both, sizeof(both), "%s; %s", dev, backup);
+	ctl_put(row, "proof_text", strcmp(dev, backup) ? both : dev);
+}
+
 static int pair_show(struct ctl *ctl, int argc, char **argv)
 {
 	static const struct ctl_column columns[] = {
 		{ "dev", "DEV" }, { "port_state", "PORT" },
 		{ "backups_text", "BACKUP" }, { "backup_port_state", "PORT" },
-		{ "policy", "POLICY" },
+		{ "policy", "POLICY" }, { "proof_text", "PROOF" },
 		{ "tracked_qps", "QPS" }, { "protected_qps", "PROTECTED" }, {}
 	};
 	struct json_object *all, *rows, *row;
@@ -197,8 +228,10 @@ static int pair_show(struct ctl *ctl, int argc, char **argv)
 		row = json_object_array_get_idx(all, i);
 		if (argc && strcmp(ctl_str(row, "dev", ""), argv[0]))
 			continue;
-		if (!ctl->json)
+		if (!ctl->json) {
 			add_text(row);
+			add_proof(row);
+		}
 		json_object_array_add(rows, json_object_get(row));
 	}
 	/* Asked for by name and not there: a script must not take it for ok. */

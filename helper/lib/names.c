@@ -51,6 +51,7 @@ static const char * const reason[__SHIFT_REASON_MAX] = {
 	[SHIFT_REASON_RINGS]		= "rings",
 	[SHIFT_REASON_MTU]		= "mtu",
 	[SHIFT_REASON_DMABUF]		= "dmabuf",
+	[SHIFT_REASON_UNPROVEN]		= "unproven",
 };
 NAMES(reason, "");
 

@@ -18,6 +18,7 @@
 #include <rdma/ib_verbs.h>
 #include <uapi/linux/shift.h>
 #include <uapi/rdma/shift-abi.h>
+#include "core/proof.h"
 #include "core/ring.h"
 
 struct shift_pair;
@@ -67,6 +68,7 @@ static inline void shift_obj_set_owner(struct shift_obj *obj, const struct ib_uo
  * @guid: node GUID, the identity of the device.
  * @driver: enum rdma_driver_id.
  * @provider: the operations for its kind; NULL: its QPs are not protected.
+ * @proof: what it was seen to do of what @provider assumes.
  * @ops_mutex: held to change the device's operations, and while waiting for wrappers that still
  *	run.
  * @saved: the driver's own operations, valid while @attached.
@@ -97,6 +99,7 @@ struct shift_dev {
 	u64 guid;
 	u32 driver;
 	const struct shift_provider *provider;
+	struct shift_proof proof;
 	struct mutex ops_mutex;
 	struct ib_device_ops saved;
 	bool attached;

@@ -74,6 +74,11 @@ struct shift_srq_ops {
  * @driver: driver of its devices.
  * @flags: SHIFT_PROVIDES_*.
  * @endless_retries: retry_cnt that means retries without an end; 0: none does.
+ * @protects_if: SHIFT_CLAIM() of what a QP's device and its backup have to do.
+ * @hands_back_if: what a QP's own device has to do for a handback.
+ * @prove: try on a device what is assumed of it; fills masks of SHIFT_CLAIM().  0, or a negative
+ *	errno: it cannot be tried now.  Process context; sleeps, for seconds at most (scaled).
+ *	NULL: nothing is assumed.
  *
  * Registration; process context of the owner, no lock held; the caller drops what was pinned
  * and made, also after an error:
@@ -137,6 +142,9 @@ struct shift_provider {
 
 	u32 flags;
 	u8 endless_retries;
+	u32 protects_if, hands_back_if;
+
+	int (*prove)(struct ib_device *ibdev, u32 *held, u32 *failed);
 
 	int (*pin_cq)(struct shift_cq *scq, struct shift_new_cq *new,
 		      const struct shift_abi_reg_cq *reg);

@@ -10,6 +10,7 @@
 #include <linux/slab.h>
 #include "core/object.h"
 #include "core/pair.h"
+#include "core/provider.h"
 #include "core/qp.h"
 #include "core/stat.h"
 #include "ctl/ctl.h"
@@ -31,6 +32,7 @@
  * @portid: netlink port of the process that asked.
  * @seq: of the request.
  * @cmd: of the messages.
+ * @admin: whoever asks may know of all.
  */
 struct shift_nl_snapshot {
 	struct list_head messages;
@@ -38,7 +40,7 @@ struct shift_nl_snapshot {
 	u32 portid;
 	u32 seq;
 	u8 cmd;
-	bool admin;		/* whoever asks may know of all */
+	bool admin;
 };
 
 struct shift_nl_message {
@@ -79,6 +81,12 @@ int shift_nl_put_pair(struct sk_buff *skb, const struct shift_pair *pair)
 	unsigned int i;
 
 	lockdep_assert_held(&shift_devices_lock);
+	if (sdev->provider->prove &&
+	    (nla_put_u32(skb, SHIFT_A_PROOF_HELD, sdev->proof.held) ||
+	     nla_put_u32(skb, SHIFT_A_PROOF_FAILED, sdev->proof.failed) ||
+	     nla_put_u32(skb, SHIFT_A_BACKUP_PROOF_HELD, backup->proof.held) ||
+	     nla_put_u32(skb, SHIFT_A_BACKUP_PROOF_FAILED, backup->proof.failed)))
+		return -EMSGSIZE;
 	if (nla_put_string(skb, SHIFT_A_DEV, shift_dev_name(sdev, name)) ||
 	    nla_put_string(skb, SHIFT_A_BACKUP_DEV, shift_dev_name(backup, name)) ||
 	    nla_put_u64_64bit(skb, SHIFT_A_NODE_GUID, sdev->guid, SHIFT_A_PAD) ||

@@ -51,6 +51,8 @@ static const char * const shift_reason_texts[] = {
 		"The backup's path is too small for the packets that the application sends (MTU).",
 	[SHIFT_REASON_DMABUF] =
 		"The backup device could not register the application's GPU memory (dma-buf).",
+	[SHIFT_REASON_UNPROVEN] =
+		"A device of the pair did not do, or could not try, what protection assumes of it.",
 };
 
 static_assert(ARRAY_SIZE(shift_reason_texts) == __SHIFT_REASON_MAX);

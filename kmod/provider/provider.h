@@ -7,6 +7,14 @@
 
 extern const struct shift_provider shift_provider_rxe, shift_provider_mlx5;
 
+/* proof.c */
+void shift_proof_init(struct shift_dev *sdev);
+void shift_proof_begin(struct shift_dev *sdev);
+void shift_proof_again(struct shift_dev *sdev);
+void shift_proof_wait(struct shift_dev *sdev);
+void shift_proof_end(struct shift_dev *sdev);
+bool shift_proof_holds(const struct shift_dev *sdev, u32 claims);
+
 /* provider.c */
 void shift_provider_register(const struct shift_provider *provider);
 const struct shift_provider *shift_provider_of_driver(enum rdma_driver_id driver);

@@ -65,8 +65,12 @@ static void dev_event(struct ib_event_handler *handler, struct ib_event *event)
 	case IB_EVENT_PORT_ACTIVE:
 		WRITE_ONCE(sdev->port_down, false);
 		shift_dev_links_up(sdev);
+		shift_proof_again(sdev);
 		bit = SHIFT_QPB_PATH_UP;
 		break;
+	case IB_EVENT_GID_CHANGE:
+		shift_proof_again(sdev);
+		return;
 	default:
 		return;
 	}
@@ -128,6 +132,7 @@ static int dev_add(struct ib_device *ibdev)
 	if (!sdev)
 		return -ENOMEM;
 	sdev->provider = shift_provider_of_driver(sdev->driver);
+	shift_proof_init(sdev);
 	shift_mw_init(sdev);
 	INIT_IB_EVENT_HANDLER(&sdev->events, ibdev, dev_event);
 	ib_register_event_handler(&sdev->events);
@@ -156,6 +161,7 @@ static void dev_remove(struct ib_device *ibdev, void *client_data)
 	list_del_rcu(&sdev->list);
 	mutex_unlock(&shift_devices_lock);
 
+	shift_proof_end(sdev);
 	shift_pair_device_gone(sdev);
 	shift_ops_device_gone(sdev, dev_unloading);
 	shift_dev_drop_cm(sdev);

@@ -14,6 +14,7 @@
 #include "core/pair.h"
 #include "failover/failover.h"
 #include "link/link.h"
+#include "provider/provider.h"
 #include "verbs/verbs.h"
 
 /* May @backup become the last backup of @sdev? */
@@ -78,6 +79,35 @@ static void pair_publish(struct shift_pair *pair, enum shift_pair_event event)
 	shift_notify_pair(pair, event);
 }
 
+/*
+ * Let both devices prove what is assumed of them, and wait for that: for seconds at most (scaled).
+ * If it shows that they do not, they can be paired all the same; their QPs are unprotected.
+ */
+static int pair_prove(const char *dev, const char *bdev, struct netlink_ext_ack *extack)
+{
+	struct shift_dev *sdev, *backup;
+	int err;
+
+	mutex_lock(&shift_devices_lock);
+	sdev = shift_dev_by_name(dev);
+	backup = shift_dev_by_name(bdev);
+	err = pair_check(sdev, backup, extack);
+	if (!err) {
+		shift_dev_get(sdev);
+		shift_dev_get(backup);
+		shift_proof_begin(sdev);
+		shift_proof_begin(backup);
+	}
+	mutex_unlock(&shift_devices_lock);
+	if (err)
+		return err;
+	shift_proof_wait(sdev);
+	shift_proof_wait(backup);
+	shift_dev_put(sdev);
+	shift_dev_put(backup);
+	return 0;
+}
+
 /**
  * shift_pair_add - add a backup to a device
  * @dev: name of the default device, which applications open.
@@ -95,9 +125,12 @@ int shift_pair_add(const char *dev, const char *bdev, enum shift_policy policy,
 {
 	struct shift_dev *sdev, *backup;
 	struct shift_pair *pair;
-	int err;
+	int err = pair_prove(dev, bdev, extack);
 
+	if (err)
+		return err;
 	mutex_lock(&shift_devices_lock);
+	/* either may have been removed meanwhile */
 	sdev = shift_dev_by_name(dev);
 	backup = shift_dev_by_name(bdev);
 	err = pair_check(sdev, backup, extack);

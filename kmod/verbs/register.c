@@ -13,6 +13,7 @@
 #include "core/queue.h"
 #include "core/ring.h"
 #include "failover/failover.h"
+#include "provider/provider.h"
 #include "pure/fsm.h"
 #include "pure/ledger.h"
 #include "verbs/verbs.h"
@@ -145,13 +146,22 @@ static void new_qp_drop(struct shift_new_qp *new, const struct shift_provider *p
 	qp_pins_drop(&new->pins);
 }
 
-/* Note that the QP has a provider, which cannot have it protected as it was created. */
-static void qp_note_refusal(struct shift_qp *sqp)
+/* Note why the QP cannot be protected, although it has a provider. */
+static void qp_note_refusal(struct shift_qp *sqp, enum shift_reason reason)
 {
 	mutex_lock(&sqp->lock);
 	if (sqp->fo.reason == SHIFT_REASON_NO_PROVIDER)
-		sqp->fo.reason = sqp->srqm.ssrq ? SHIFT_REASON_SRQ : SHIFT_REASON_RINGS;
+		sqp->fo.reason = reason;
 	mutex_unlock(&sqp->lock);
+}
+
+/* Have both devices of the QP shown that they do what is assumed of them? */
+static bool qp_is_proven(const struct shift_qp *sqp, u32 claims)
+{
+	const struct shift_pair *pair = sqp->spd ? sqp->spd->pair : NULL;
+
+	return shift_proof_holds(sqp->sdev, claims) &&
+	       (!pair || shift_proof_holds(pair->backup, claims));
 }
 
 /**
@@ -174,9 +184,13 @@ int shift_qp_register(struct shift_qp *sqp, const struct shift_abi_reg_qp *reg)
 
 	if (!provider || !provider->pin_qp)
 		return -EINVAL;
+	if (!qp_is_proven(sqp, provider->protects_if)) {
+		qp_note_refusal(sqp, SHIFT_REASON_UNPROVEN);
+		return -EOPNOTSUPP;
+	}
 	err = provider->pin_qp(sqp, &new, reg);
 	if (err == -EOPNOTSUPP)
-		qp_note_refusal(sqp);
+		qp_note_refusal(sqp, sqp->srqm.ssrq ? SHIFT_REASON_SRQ : SHIFT_REASON_RINGS);
 	if (!err)
 		err = shift_word_pin(&new.pins.gate, reg->flag_addr);
 	if (err)
@@ -214,7 +228,8 @@ int shift_qp_register(struct shift_qp *sqp, const struct shift_abi_reg_qp *reg)
 	sqp->rec.recvs = recvs;
 	sqp->rings.provider = provider;
 	WRITE_ONCE(sqp->rings.tracks_mws, new.tracks_mws);
-	sqp->rings.rebases = reg->create_flags & SHIFT_QP_CREATE_REBASE && provider->rebase;
+	sqp->rings.rebases = reg->create_flags & SHIFT_QP_CREATE_REBASE && provider->rebase &&
+			     shift_proof_holds(sqp->sdev, provider->hands_back_if);
 	/* done here, so that the first modify to RTS need not do it */
 	provider->starts(sqp);
 	sqp->rings.start_told = true;

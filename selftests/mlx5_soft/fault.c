@@ -118,6 +118,19 @@ static int lose_get(void *data, u64 *value)
 }
 DEFINE_DEBUGFS_ATTRIBUTE(lose_fops, lose_get, lose_set, "%llu\n");
 
+static int breaks_set(void *data, u64 value)
+{
+	WRITE_ONCE(((struct mls_dev *)data)->faults.breaks, value);
+	return 0;
+}
+
+static int breaks_get(void *data, u64 *value)
+{
+	*value = ((struct mls_dev *)data)->faults.breaks;
+	return 0;
+}
+DEFINE_DEBUGFS_ATTRIBUTE(breaks_fops, breaks_get, breaks_set, "0x%llx\n");
+
 void mls_fault_init(struct mls_dev *dev)
 {
 	struct dentry *dir = debugfs_create_dir(dev_name(&dev->ibdev.dev), root);
@@ -129,6 +142,7 @@ void mls_fault_init(struct mls_dev *dev)
 	debugfs_create_file_unsafe("fatal", 0200, dir, dev, &fatal_fops);
 	debugfs_create_file_unsafe("fail_next", 0600, dir, dev, &fail_fops);
 	debugfs_create_file_unsafe("lose_ack", 0600, dir, dev, &lose_fops);
+	debugfs_create_file_unsafe("breaks", 0600, dir, dev, &breaks_fops);
 }
 
 void mls_fault_uninit(struct mls_dev *dev)

@@ -3,7 +3,9 @@
  * Verbs for the kernel: queue pairs and completion queues of rxe's, passed through.
  * Their rings are rxe's own, so that the engine has nothing to do with them.
  */
+#include <linux/delay.h>
 #include <linux/slab.h>
+#include <linux/version.h>
 #include "mlx5_soft.h"
 
 static void cq_lower_event(struct ib_cq *lower, void *context)
@@ -102,6 +104,7 @@ int mls_poll_cq(struct ib_cq *ibcq, int num, struct ib_wc *wc)
 	spin_lock_bh(&cq->stash_lock);
 	n = cq_poll(cq, num, wc);
 	spin_unlock_bh(&cq->stash_lock);
+	n = mls_break_wc(ibcq->device, wc, n);
 	/* rxe's, and it may be gone already */
 	for (i = 0; i < n; i++)
 		wc[i].qp = NULL;
@@ -160,6 +163,62 @@ int mls_kernel_create_qp(struct mls_qp *qp, struct ib_qp_init_attr *attr)
 	return 0;
 }
 
+/*
+ * In ERR: packets that rxe was processing as it was told so are done with.  On 6.1 that is so after
+ * a grace period; on 6.12 a worker processes them, which nobody can wait for.
+ */
+static void qp_is_over(void)
+{
+	synchronize_rcu_expedited();
+	if (LINUX_VERSION_CODE >= KERNEL_VERSION(6, 12, 0))
+		usleep_range(2000, 4000);
+}
+
+/* 5: something completes after the RESET. */
+static void qp_complete_late(struct mls_cq *cq)
+{
+	struct stashed *stashed = kzalloc(sizeof(*stashed), GFP_KERNEL);
+
+	if (!stashed)
+		return;
+	stashed->wc.status = IB_WC_WR_FLUSH_ERR;
+	spin_lock_bh(&cq->stash_lock);
+	list_add_tail(&stashed->entry, &cq->stash);
+	spin_unlock_bh(&cq->stash_lock);
+}
+
+/* The device's lock is held. */
+int mls_kernel_modify_qp(struct mls_qp *qp, struct ib_qp_attr *attr, int mask)
+{
+	struct ib_qp_attr err_attr = { .qp_state = IB_QPS_ERR };
+	struct ib_device *ibdev = qp->ibqp.device;
+	enum ib_qp_state to = mask & IB_QP_STATE ? attr->qp_state : qp->state;
+	int err;
+
+	/* 1: a QP in ERR sends on, until it is reset */
+	if (to == IB_QPS_ERR && mls_breaks(ibdev, 1)) {
+		qp->state = IB_QPS_ERR;
+		return 0;
+	}
+	if (to == IB_QPS_RESET && mls_breaks(ibdev, 1) &&
+	    !ib_modify_qp(qp->lower, &err_attr, IB_QP_STATE))
+		qp_is_over();
+	err = ib_modify_qp(qp->lower, attr, mask);
+	if (err)
+		return err;
+	if (to == IB_QPS_ERR && qp->state != IB_QPS_ERR)
+		qp_is_over();
+	if (to == IB_QPS_RESET && qp->state != IB_QPS_RESET) {
+		mls_kernel_cq_clean(to_mls_cq(qp->ibqp.send_cq), qp->lower);
+		mls_kernel_cq_clean(to_mls_cq(qp->ibqp.recv_cq), qp->lower);
+		qp->used = true;
+		if (mls_breaks(ibdev, 5))
+			qp_complete_late(to_mls_cq(qp->ibqp.recv_cq));
+	}
+	qp->state = to;
+	return 0;
+}
+
 /* Not for applications: rxe would take any key of its PD's. */
 int mls_post_send(struct ib_qp *ibqp, const struct ib_send_wr *wr,
 		  const struct ib_send_wr **bad)
@@ -170,6 +229,9 @@ int mls_post_send(struct ib_qp *ibqp, const struct ib_send_wr *wr,
 		*bad = wr;
 		return -EOPNOTSUPP;
 	}
+	/* 16: a QP that was reset does nothing any more */
+	if (qp->used && mls_breaks(ibqp->device, 16))
+		return 0;
 	return ib_post_send(qp->lower, wr, bad);
 }
 
@@ -182,6 +244,8 @@ int mls_post_recv(struct ib_qp *ibqp, const struct ib_recv_wr *wr,
 		*bad = wr;
 		return -EOPNOTSUPP;
 	}
+	if (wr->num_sge)
+		mls_break_recv(ibqp->device, wr->sg_list);
 	return ib_post_recv(qp->lower, wr, bad);
 }
 

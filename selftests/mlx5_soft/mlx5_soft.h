@@ -157,7 +157,8 @@ struct mls_qp {
 	bool stopped;		/* a wrong WQE is waiting for its turn */
 	bool resetting;		/* what rxe flushes is not completed */
 	bool asked;		/* it is on its way to ERR because somebody wants it there */
-	bool kernel;		/* kverbs.c: only @lower, @cap and @state are in use */
+	bool kernel;		/* kverbs.c: only these are in use, @lower, @cap and @state */
+	bool used;		/* it was reset at least once */
 	struct mls_flight flight[MLS_SEND_DEPTH];
 };
 
@@ -165,6 +166,7 @@ struct mls_faults {
 	bool silent;
 	u32 fail_next;		/* syndrome for the next send */
 	u32 lose_ack;		/* this one's answer is lost */
+	u32 breaks;		/* breaks.c */
 };
 
 struct mls_stats {
@@ -324,6 +326,7 @@ void mls_qp_event(struct mls_qp *qp, enum ib_event_type type);
 int mls_kernel_create_cq(struct mls_cq *cq, const struct ib_cq_init_attr *attr);
 void mls_kernel_destroy_cq(struct mls_cq *cq);
 void mls_kernel_cq_clean(struct mls_cq *cq, struct ib_qp *lower);
+int mls_kernel_modify_qp(struct mls_qp *qp, struct ib_qp_attr *attr, int mask);
 int mls_kernel_create_qp(struct mls_qp *qp, struct ib_qp_init_attr *attr);
 int mls_poll_cq(struct ib_cq *ibcq, int num, struct ib_wc *wc);
 int mls_req_notify_cq(struct ib_cq *ibcq, enum ib_cq_notify_flags flags);
@@ -361,6 +364,12 @@ void mls_rq_complete(struct mls_qp *qp, const struct ib_wc *wc);
 int mls_engine_start(struct mls_dev *dev);
 void mls_engine_stop(struct mls_dev *dev);
 void mls_engine_kick(struct mls_dev *dev);
+
+/* breaks.c */
+bool mls_breaks(const struct ib_device *ibdev, unsigned int number);
+int mls_break_wc(const struct ib_device *ibdev, struct ib_wc *wc, int num);
+u32 mls_break_psn(const struct mls_qp *qp, u32 psn);
+void mls_break_recv(const struct ib_device *ibdev, struct ib_sge *sge);
 
 /* fault.c */
 void mls_fault_init(struct mls_dev *dev);

@@ -268,13 +268,6 @@ static void qp_destroy_lower(struct mls_qp *qp)
 	}
 }
 
-/* What the kernel did not poll before the RESET it does not see any more. */
-static void qp_forget(struct mls_qp *qp)
-{
-	mls_kernel_cq_clean(to_mls_cq(qp->ibqp.send_cq), qp->lower);
-	mls_kernel_cq_clean(to_mls_cq(qp->ibqp.recv_cq), qp->lower);
-}
-
 /* Our table of GIDs need not have the order of rxe's. */
 static int qp_translate_gid(struct mls_qp *qp, struct rdma_ah_attr *ah)
 {
@@ -309,20 +302,20 @@ int mls_modify_qp(struct ib_qp *ibqp, struct ib_qp_attr *attr, int mask, struct 
 	if (err)
 		return err;
 	mutex_lock(&dev->lock);
-	if (mask & IB_QP_STATE && attr->qp_state == IB_QPS_RESET && !qp->kernel)
+	if (qp->kernel)
+		err = mls_kernel_modify_qp(qp, &lower, mask);
+	else if (mask & IB_QP_STATE && attr->qp_state == IB_QPS_RESET)
 		err = qp_reset_lower(qp);
 	else
 		err = ib_modify_qp(qp->lower, &lower, mask);
-	if (!err && mask & IB_QP_STATE) {
-		if (attr->qp_state == IB_QPS_ERR && !qp->kernel)
+	if (!err && mask & IB_QP_STATE && !qp->kernel) {
+		if (attr->qp_state == IB_QPS_ERR)
 			qp_in_error(qp);
 		qp->state = attr->qp_state;
-		if (qp->state == IB_QPS_RESET && qp->kernel)
-			qp_forget(qp);
-		else if (qp->state == IB_QPS_RESET)
+		if (qp->state == IB_QPS_RESET) {
 			qp_reset(qp);
-		if (qp->state == IB_QPS_RESET && !qp->kernel)
 			err = qp_renew(qp, !udata);
+		}
 	}
 	mutex_unlock(&dev->lock);
 	mls_engine_kick(dev);
@@ -342,6 +335,8 @@ int mls_query_qp(struct ib_qp *ibqp, struct ib_qp_attr *attr, int mask,
 		/* rxe knows in RESET what was before; a NIC need not */
 		attr->rq_psn = 0;
 		attr->sq_psn = 0;
+	} else if (qp->kernel) {
+		attr->rq_psn = mls_break_psn(qp, attr->rq_psn);
 	}
 	mutex_unlock(&qp_dev(qp)->lock);
 	if (err)

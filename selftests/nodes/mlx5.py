@@ -23,6 +23,7 @@ from nodes import (after_failover, application_qp, dead_nic, exactly_once, failb
 from nodes.failover import (beating, dropped, on_backup, pull, start, survives,
                             wrong_is_caught)
 from nodes.mlx5_soft import ENVS, MODULE, inject, install, stats
+from nodes.pair_life import pair_of
 
 
 def borrowing():
@@ -42,7 +43,6 @@ def begin(node):
     install(node)
     node.must("if test -e /sys/module/mlx5_soft; then rmmod mlx5_soft; fi; "
               f"insmod {MODULE} on=rxe0,rxe1 && "
-              "echo 1 >/sys/module/rdma_shift/parameters/mlx5 && "
               f"echo {int(node.cluster.nics.gives_back)} >{HANDBACK} && "
               "shiftctl pair add mls0 mls1")
 
@@ -350,7 +350,11 @@ def peer_ends(skip, bed):
 
 def not_handed_back(bed):
     """Who sleeps until an event would keep its peer waiting: it stays where it is."""
-    verify = start(bed, "--bidir", "--events", *SMALL)
+    stays_returned(start(bed, "--bidir", "--events", *SMALL), bed)
+
+
+def stays_returned(verify, bed):
+    """Traffic that leaves its NIC and comes home is not handed back."""
     shift.wait_session(bed, 2)
     verify.go()
     verify.more(1)
@@ -378,16 +382,68 @@ def not_covered(reason, options, bed):
     counters.still("faults", "swallowed", "illegal")
 
 
-def switched_off(bed):
-    """The module parameter is about QPs that are registered from then on."""
-    parameter = "/sys/module/rdma_shift/parameters/mlx5"
-    for node in bed.nodes:
-        node.must(f"echo 0 >{parameter}")
-    try:
-        not_covered("rings", [], bed)
-    finally:
-        for node in bed.nodes:
-            node.must(f"echo 1 >{parameter}")
+# Assumptions that kernel QPs can try (mlx5.md).  Without 16 a QP is protected, but not handed back.
+CLAIMS = {1, 2, 3, 4, 5, 7, 10, 11, 16}
+FAULTS = "/sys/kernel/debug/mlx5_soft/{}/breaks"
+
+
+def paired_anew(node, dev="mls0", number=None):
+    """Pair mls0 once more, while a device breaks an assumption: its pair, as shiftctl shows it."""
+    mask = 0 if number is None else 1 << number
+    node.must(f"shiftctl pair del mls0 && echo {mask:#x} >{FAULTS.format(dev)} && "
+              "shiftctl pair add mls0 mls1")
+    return pair_of(node, "mls0")
+
+
+def whole(row):
+    """Both devices have shown all that they can."""
+    return (set(row["proof_held"]) == set(row["backup_proof_held"]) == CLAIMS and
+            not row["proof_failed"] and not row["backup_proof_failed"])
+
+
+def assumptions(bed):
+    """The device does not do what is assumed of it, one thing after the other, and is found."""
+    node = bed.nodes[0]
+    check(whole(pair_of(node, "mls0")), f"sound devices: {pair_of(node, 'mls0')}")
+    for number in sorted(CLAIMS):
+        row = paired_anew(node, number=number)
+        check(number in row["proof_failed"] and number not in row["proof_held"],
+              f"{number} is broken: {row}")
+        check(set(row["backup_proof_held"]) == CLAIMS, f"{number}: the backup is sound: {row}")
+    row = paired_anew(node)
+    check(whole(row), f"sound again: {row}")
+
+
+def unproven(bed):
+    """QPs of a NIC that failed, or whose backup did, run as without the module."""
+    client = bed.nodes[0]
+    for dev in ("mls0", "mls1"):
+        paired_anew(client, dev, 3)
+        not_covered("unproven", [], bed)
+        paired_anew(client, dev)
+
+
+def untried(bed):
+    """A NIC without a cable cannot be tried; it is as soon as it has one."""
+    client = bed.nodes[0]
+    pull(bed, "local")
+    wait_for("the port is down",
+             lambda: pair_of(client, "mls0")["port_state"] != "active")
+    row = paired_anew(client)
+    check(not row["proof_held"] and not row["proof_failed"], f"without a cable: {row}")
+    check(set(row["backup_proof_held"]) == CLAIMS, f"the backup has one: {row}")
+    bed.plug_all()
+    wait_for("it was tried", lambda: whole(pair_of(client, "mls0")))
+    failover("local", SMALL, bed)
+
+
+def kept_home(bed):
+    """A NIC that does not work again after a RESET: what is home stays on the kernel's QPs."""
+    client = bed.nodes[0]
+    paired_anew(client, number=16)
+    client.must(f"echo 0 >{FAULTS.format('mls0')}")     # nobody has tried it since
+    stays_returned(start(bed, "--bidir", *SMALL), bed)
+    check(whole(paired_anew(client)), "sound again")
 
 
 def wide(bed):
@@ -455,7 +511,10 @@ def register():
                 not_covered, "srq", ["--ops", "send", "--srq"]), FULL),
             ("unprotected: a CQ without room for a flush", partial(
                 not_covered, "operation", ["--small-cq", "--signal-every", 16]), FULL),
-            ("unprotected: not asked for", switched_off, FULL)):
+            ("an assumption does not hold", assumptions, STOCK),
+            ("unprotected: an assumption does not hold", unproven, FULL),
+            ("not handed back: a NIC that does not work again after RESET", kept_home, FULL),
+            ("a NIC without a cable is tried when it has one", untried, FULL)):
         add("mlx5", name, partial(on_mlx5, function), kernels)
     add("mlx5", "a module that replays from a wrong point is caught", wrong_replay, state=BARE)
 

@@ -60,6 +60,7 @@ extern const struct ktap_suite cqe_mlx5_suite;
 extern const struct ktap_suite cq_mlx5_suite;
 extern const struct ktap_suite cq_moves_mlx5_suite;
 extern const struct ktap_suite rewind_mlx5_suite;
+extern const struct ktap_suite judge_mlx5_suite;
 extern const struct ktap_suite ledger_suite;
 extern const struct ktap_suite msg_suite;
 extern const struct ktap_suite srq_id_suite;
@@ -68,8 +69,8 @@ extern const struct ktap_suite window_suite;
 static const struct ktap_suite *const ktap_suites[] = {
 	&fsm_suite, &fsm_pair_suite, &psn_suite, &wq_rxe_suite, &rewind_suite,
 	&flush_suite, &wq_mlx5_suite, &recv_mlx5_suite, &golden_mlx5_suite, &cqe_mlx5_suite,
-	&cq_mlx5_suite, &cq_moves_mlx5_suite, &rewind_mlx5_suite, &ledger_suite, &msg_suite,
-	&srq_id_suite, &window_suite,
+	&cq_mlx5_suite, &cq_moves_mlx5_suite, &rewind_mlx5_suite, &judge_mlx5_suite,
+	&ledger_suite, &msg_suite, &srq_id_suite, &window_suite,
 };
 
 static inline bool ktap_check(struct ktap *t, bool ok, const char *func,

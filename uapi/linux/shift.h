@@ -90,6 +90,10 @@ enum shift_attr {
 	SHIFT_A_ACKED,		/* u64: sends of the link that the peer's NIC acknowledged */
 	SHIFT_A_PAIR_BACKUP_NAME, /* string, repeated: all backups of DEV, the preferred first */
 	SHIFT_A_CHANGED,	/* flag: PAIR_NTF, with ADDED: the pair was there before */
+	SHIFT_A_PROOF_HELD,	/* u32: bits of assumptions that hold on DEV, if any are made */
+	SHIFT_A_PROOF_FAILED,	/* u32: that do not; both 0: DEV could not be tried yet */
+	SHIFT_A_BACKUP_PROOF_HELD,	/* u32: the same of BACKUP_DEV */
+	SHIFT_A_BACKUP_PROOF_FAILED,	/* u32 */
 	__SHIFT_A_MAX,
 	SHIFT_A_MAX = __SHIFT_A_MAX - 1
 };
@@ -150,6 +154,7 @@ enum shift_reason {
 	SHIFT_REASON_RINGS,		/* the provider is patched, but its rings are not covered */
 	SHIFT_REASON_MTU,		/* the backup cannot carry packets of the QP's path MTU */
 	SHIFT_REASON_DMABUF,		/* a dma-buf of its PD has no mirror */
+	SHIFT_REASON_UNPROVEN,		/* a device of the pair was not seen to do what is assumed */
 	__SHIFT_REASON_MAX
 };
 

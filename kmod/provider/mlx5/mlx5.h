@@ -87,6 +87,18 @@ int shift_mlx5_fence(struct shift_qp *sqp, bool *errored);
 int shift_mlx5_movable(struct shift_qp *sqp);
 bool shift_mlx5_still(struct shift_qp *sqp);
 
+/*
+ * What a device has to do, by the numbers of mlx5.md: for a failover, and for a handback.  These
+ * are the assumptions that kernel QPs can try.
+ */
+#define SHIFT_MLX5_PROTECTS_IF	(SHIFT_CLAIM(1) | SHIFT_CLAIM(2) | SHIFT_CLAIM(3) | \
+				 SHIFT_CLAIM(4) | SHIFT_CLAIM(5) | SHIFT_CLAIM(7) | \
+				 SHIFT_CLAIM(10) | SHIFT_CLAIM(11))
+#define SHIFT_MLX5_HANDS_BACK_IF	SHIFT_CLAIM(16)
+
+/* trial.c */
+int shift_mlx5_prove(struct ib_device *ibdev, u32 *held, u32 *failed);
+
 /* provider.c */
 extern const struct shift_provider shift_provider_mlx5;
 

@@ -4,7 +4,6 @@
  * posted or completed: the doorbell record and the CQ do.  User space posts directly to the
  * device, without a system call, so that the kernel cannot keep it from posting.
  */
-#include <linux/moduleparam.h>
 #include "core/object.h"
 #include "core/provider.h"
 #include "core/qp.h"
@@ -17,11 +16,6 @@
 #include "provider/mlx5/wqe.h"
 #include "provider/provider.h"
 #include "pure/wr.h"
-
-/* Off until the assumptions of Documentation/internals/mlx5.md were seen to hold on a device. */
-static bool mlx5_enabled;
-module_param_named(mlx5, mlx5_enabled, bool, 0644);
-MODULE_PARM_DESC(mlx5, "protect queue pairs of mlx5 devices (not proven on hardware)");
 
 #define CAUSE_MOST	4096	/* most completions to look at under a spinlock */
 #define ARM_SOLICITED	(1u << 24)
@@ -71,8 +65,6 @@ static int mlx5_pin_qp(struct shift_qp *sqp, struct shift_new_qp *new,
 	struct shift_mlx5_qp *priv;
 	int err;
 
-	if (!READ_ONCE(mlx5_enabled))
-		return -EOPNOTSUPP;
 	/* on 64-bit machines only, where user space writes the anchor in one piece */
 	if (!IS_ENABLED(CONFIG_64BIT) ||
 	    reg->create_flags & (SHIFT_QP_CREATE_SIGNATURE | SHIFT_QP_CREATE_FOREIGN))
@@ -283,6 +275,9 @@ static void mlx5_rebased(struct shift_qp *sqp, const struct shift_abi_rebase *ba
 const struct shift_provider shift_provider_mlx5 = {
 	.id = SHIFT_PROVIDER_MLX5,
 	.driver = RDMA_DRIVER_MLX5,
+	.protects_if = SHIFT_MLX5_PROTECTS_IF,
+	.hands_back_if = SHIFT_MLX5_HANDS_BACK_IF,
+	.prove = shift_mlx5_prove,
 	.pin_cq = mlx5_pin_cq,
 	.pin_qp = mlx5_pin_qp,
 	.release = mlx5_release,

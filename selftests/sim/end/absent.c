@@ -9,6 +9,7 @@
 #include "core/qp.h"
 #include "end/inside.h"
 #include "mw/mw.h"
+#include "provider/provider.h"
 #include "proxy/proxy.h"
 #include "verbs/verbs.h"
 
@@ -17,6 +18,14 @@ void shift_gsi_posting(struct ib_qp *qp, const struct ib_send_wr *wr) { }
 
 struct shift_account *shift_account_lend(void) { return NULL; }
 void shift_account_restore(struct shift_account *account) { }
+
+/* provider/proof.c: nothing is assumed of these devices */
+void shift_proof_init(struct shift_dev *sdev) { }
+void shift_proof_begin(struct shift_dev *sdev) { }
+void shift_proof_wait(struct shift_dev *sdev) { }
+void shift_proof_end(struct shift_dev *sdev) { }
+void shift_proof_again(struct shift_dev *sdev) { }
+bool shift_proof_holds(const struct shift_dev *sdev, u32 claims) { return !claims; }
 
 /* core/ib.c */
 int shift_dev_gid(struct ib_device *ibdev, union ib_gid *gid)

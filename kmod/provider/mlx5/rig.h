@@ -1,0 +1,62 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/* Two queue pairs of one device that are connected to each other, for a trial of the device. */
+#ifndef SHIFT_PROVIDER_MLX5_RIG_H
+#define SHIFT_PROVIDER_MLX5_RIG_H
+
+#include <rdma/ib_verbs.h>
+#include "provider/mlx5/judge.h"
+
+#define SHIFT_RIG_DEPTH	16		/* sends and receives of an end, at most */
+#define SHIFT_RIG_PLACE	2048		/* bytes of a place for a receive */
+#define SHIFT_RIG_DATA	(SHIFT_RIG_DEPTH * SHIFT_RIG_PLACE)
+#define SHIFT_RIG_MTU	256		/* so that a message has several packets */
+
+/**
+ * struct shift_rig_end - one of the two QPs
+ * @qp, @cq: of both queues.
+ * @psn: of its first packet in this part.
+ * @data: its receives: SHIFT_RIG_DATA bytes.
+ * @dma: their address.
+ * @len: lengths of the sends that were posted in this part.
+ * @silent: bits of those that are unsignaled.
+ * @nsend, @nrecv: number of requests that were posted in this part.
+ * @sends, @recvs: completions in this part.
+ */
+struct shift_rig_end {
+	struct ib_qp *qp;
+	struct ib_cq *cq;
+	u32 psn;
+	u8 *data;
+	u64 dma;
+	u32 len[SHIFT_RIG_DEPTH];
+	u32 silent;
+	u32 nsend, nrecv;
+	struct shift_trial_log sends, recvs;
+};
+
+/**
+ * struct shift_rig - two QPs of a device, and what they send
+ * @text: what is sent: message n begins at byte n.
+ * @dma: its address.
+ */
+struct shift_rig {
+	struct ib_device *ibdev;
+	struct ib_pd *pd;
+	u8 *text;
+	u64 dma;
+	struct shift_rig_end end[2];
+};
+
+/* All in process context; they sleep. */
+struct shift_rig *shift_rig_new(struct ib_device *ibdev);
+void shift_rig_free(struct shift_rig *rig);
+int shift_rig_connect(struct shift_rig *rig);
+int shift_rig_send(struct shift_rig *rig, int from, u32 len, u32 num_sge, bool signaled);
+int shift_rig_recv(struct shift_rig *rig, int at, u32 num, bool large);
+bool shift_rig_wait(struct shift_rig *rig, int at, u32 sends, u32 recvs, unsigned int ms);
+int shift_rig_expected(struct shift_rig *rig, int at, u32 *psn);
+int shift_rig_stop(struct shift_rig *rig, int at);
+u32 shift_rig_reset(struct shift_rig *rig);
+bool shift_rig_text_is_there(struct shift_rig *rig, int at, u32 num);
+
+#endif /* SHIFT_PROVIDER_MLX5_RIG_H */
