@@ -37,7 +37,7 @@ struct ctl_column {
 };
 
 extern const struct ctl_object ctl_node, ctl_pair, ctl_peer, ctl_link, ctl_qp,
-	ctl_stat, ctl_monitor, ctl_check;
+	ctl_stat, ctl_key, ctl_monitor, ctl_check;
 
 /* main.c */
 int ctl_connect(struct ctl *ctl);

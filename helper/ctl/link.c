@@ -18,9 +18,10 @@ static int link_show(struct ctl *ctl, int argc, char **argv)
 	static const struct ctl_column columns[] = {
 		{ "link", "LINK" }, { "node", "NODE" }, { "dev", "DEV" },
 		{ "local_gid", "LOCAL" }, { "remote_gid", "REMOTE" },
-		{ "state", "STATE" }, {}
+		{ "state", "STATE" }, { "proven_text", "PROVEN" }, {}
 	};
-	struct json_object *rows;
+	struct json_object *rows, *row;
+	size_t i;
 	int ret;
 
 	(void)argc;
@@ -28,6 +29,11 @@ static int link_show(struct ctl *ctl, int argc, char **argv)
 	ret = ctl_dump(ctl, SHIFT_CMD_LINK_GET, &rows);
 	if (ret)
 		return ret;
+	for (i = 0; !ctl->json && i < json_object_array_length(rows); i++) {
+		row = json_object_array_get_idx(rows, i);
+		ctl_put(row, "proven_text",
+			json_object_object_get_ex(row, "proven", NULL) ? "yes" : "no");
+	}
 	ret = ctl_print_table(ctl, rows, columns);
 	json_object_put(rows);
 	return ret;

@@ -18,7 +18,7 @@
 
 static const struct ctl_object * const objects[] = {
 	&ctl_node, &ctl_pair, &ctl_peer, &ctl_link, &ctl_qp, &ctl_stat,
-	&ctl_monitor, &ctl_check, NULL
+	&ctl_key, &ctl_monitor, &ctl_check, NULL
 };
 
 /* In one piece: others may write to the same place. */

@@ -85,6 +85,8 @@ static struct nla_policy attr_policy[SHIFT_A_MAX + 1] = {
 	[SHIFT_A_ACKED]		= { .type = NLA_U64 },
 	[SHIFT_A_PAIR_BACKUP_NAME] = { .type = NLA_STRING },
 	[SHIFT_A_CHANGED]	= { .type = NLA_FLAG },
+	[SHIFT_A_KEYS]		= { .type = NLA_U32 },
+	[SHIFT_A_PROVEN]	= { .type = NLA_FLAG },
 	[SHIFT_A_PROOF_HELD]	= { .type = NLA_U32 },
 	[SHIFT_A_PROOF_FAILED]	= { .type = NLA_U32 },
 	[SHIFT_A_BACKUP_PROOF_HELD] = { .type = NLA_U32 },

@@ -187,6 +187,7 @@ void shift_config_free(struct shift_config *c)
 		free(c->peers[i]);
 	free(c->peers);
 	free(c->prefix);
+	free(c->auth_file);
 	free(c->ca_file);
 	free(c->cert_file);
 	free(c->key_file);

@@ -21,6 +21,7 @@ struct shift_config_pair {
 
 struct shift_config {
 	char node[SHIFT_NODE_MAX];
+	char *auth_file;		/* keys of the cluster; NULL: none */
 
 	unsigned int n_pairs;
 	struct shift_config_pair pairs[SHIFT_PAIRS_MAX];

@@ -20,6 +20,7 @@ static void on_node(int cmd, struct nlmsghdr *nlh, struct nlattr **tb,
 	(void)nlh;
 	if (tb[SHIFT_A_NODE])
 		nla_strlcpy(k->node, tb[SHIFT_A_NODE], sizeof(k->node));
+	k->keys = tb[SHIFT_A_KEYS] ? nla_get_u32(tb[SHIFT_A_KEYS]) : 0;
 }
 
 struct shift_kernel_pair *shift_kernel_pair(const struct shift_kernel *k,

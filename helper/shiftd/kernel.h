@@ -25,6 +25,7 @@ struct shift_kernel {
 	struct shift_nl *nl;		/* NULL: the module is not there */
 
 	char node[SHIFT_NODE_MAX];
+	unsigned int keys;
 	struct shift_kernel_pair *pairs;
 	size_t n_pairs;
 	struct shift_peers peers;

@@ -83,8 +83,10 @@ static int set_file(struct conf_parser *p, char **slot, const char *key,
 
 static int node_key(struct conf_parser *p, const char *key, const char *value)
 {
+	if (!strcmp(key, "auth_file"))
+		return set_file(p, &p->config->auth_file, key, value);
 	if (strcmp(key, "name"))
-		return conf_fail(p, "unknown key '%s' in [node] (known: name)", key);
+		return conf_fail(p, "unknown key '%s' in [node] (known: auth_file, name)", key);
 	if (!shift_name_ok(value, SHIFT_NODE_MAX))
 		return conf_fail(p, "'%s' is not a node name, which has 1 to %d letters, digits, '.', '_' and '-'",
 				 value, SHIFT_NODE_MAX - 1);

@@ -14,6 +14,7 @@
 #include "shiftd/failback_run.h"
 #include "shiftd/log.h"
 #include "shiftd/sync.h"
+#include "shiftd/sync_keys.h"
 #include "shiftd/sync_pairs.h"
 #include "shiftd/sync_peers.h"
 
@@ -24,6 +25,7 @@ struct shift_sync {
 
 	struct shift_kernel kernel;
 	struct shift_events *events;
+	struct shift_sync_keys keys;
 	struct shift_sync_pairs pairs;
 	struct shift_sync_peers peers;
 	struct shift_failback *failback;
@@ -130,6 +132,10 @@ uint64_t shift_sync_run(struct shift_sync *s, const struct shift_sync_want *want
 		log_info("kernel module rdma_shift is loaded");
 	s->told_missing = false;
 	sync_node(s, want->config->node);
+	if (!shift_sync_keys(&s->keys, &s->kernel, want->config)) {
+		snprintf(s->status, sizeof(s->status), "no key could be loaded");
+		return SHIFT_SYNC_RETRY_MS;
+	}
 	missing = shift_sync_pairs(&s->pairs, &s->kernel, want->config, &again);
 	again = sooner(again, shift_sync_peers(&s->peers, &s->kernel, want));
 	again = sooner(again, sync_failback(s, want));

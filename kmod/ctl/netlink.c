@@ -140,7 +140,8 @@ static int nl_node_get(struct sk_buff *request, struct genl_info *info)
 	if (!skb)
 		return -ENOMEM;
 	if (nla_put_string(skb, SHIFT_A_NODE, shift_node) ||
-	    nla_put_u32(skb, SHIFT_A_ABI_VERSION, SHIFT_ABI_VERSION))
+	    nla_put_u32(skb, SHIFT_A_ABI_VERSION, SHIFT_ABI_VERSION) ||
+	    nla_put_u32(skb, SHIFT_A_KEYS, shift_auth_keys()))
 		return nl_too_long(info, skb);
 	/* with it one could speak to other nodes in this one's name */
 	if (netlink_capable(request, CAP_NET_ADMIN) &&

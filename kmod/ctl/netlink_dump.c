@@ -118,7 +118,7 @@ int shift_nl_put_link(struct sk_buff *skb, const struct shift_link_info *info)
 	    nla_put_u64_64bit(skb, SHIFT_A_CONNECTS, info->connects, SHIFT_A_PAD) ||
 	    nla_put_u64_64bit(skb, SHIFT_A_ACKED, info->acked, SHIFT_A_PAD))
 		return -EMSGSIZE;
-	return 0;
+	return info->proven ? nla_put_flag(skb, SHIFT_A_PROVEN) : 0;
 }
 
 static int nl_put_time(struct sk_buff *skb, int attr, u64 ns)

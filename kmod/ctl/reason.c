@@ -46,7 +46,7 @@ static const char * const shift_reason_texts[] = {
 	[SHIFT_REASON_ADDRESS] =
 		"The backup has no GID that reaches the peer, or the ends disagree on addresses or MTU.",
 	[SHIFT_REASON_RINGS] =
-		"Its rings are of an unsupported kind, or protection is not enabled for this kind of device.",
+		"Its rings are of a kind that is not supported.",
 	[SHIFT_REASON_MTU] =
 		"The backup's path is too small for the packets that the application sends (MTU).",
 	[SHIFT_REASON_DMABUF] =

@@ -79,6 +79,7 @@ struct shift_conn *shift_conn_create(struct shift_link *link)
 	kref_init(&c->ref);
 	INIT_LIST_HEAD(&c->early);
 	INIT_DELAYED_WORK(&c->destroy, conn_destroy);
+	shift_auth_begin(c);
 	c->up.type = SHIFT_LINK_ITEM_UP;
 	c->up.conn = c;
 	c->down.type = SHIFT_LINK_ITEM_DOWN;
@@ -159,6 +160,7 @@ void shift_conn_fail(struct shift_conn *c, const char *why, int status)
  */
 void shift_conn_release(struct shift_conn *c)
 {
+	shift_auth_end(c);
 	/* without the QP nothing uses the buffers any more */
 	if (c->qp) {
 		shift_qp_stop(c->qp);
@@ -246,7 +248,8 @@ bool shift_conn_install(struct shift_conn *c, bool replace)
 
 /**
  * shift_conn_establish - the connection is established and the HELLO was accepted
- * @c: its link is locked.  May have been established or retired before.
+ * @c: its link is locked.  May have been established or retired before.  If its ends still have to
+ *	prove that they know the key, this is called once more when they have.
  *
  * Context: any.
  */
@@ -258,7 +261,7 @@ void shift_conn_establish(struct shift_conn *c)
 
 	lockdep_assert_held(&link->lock);
 
-	if (c->closing || c->established || link->pending != c)
+	if (c->closing || c->established || link->pending != c || !shift_auth_ready(c))
 		return;
 	link->pending = NULL;
 	link->conn = c;
@@ -352,6 +355,31 @@ static int conn_flush(struct shift_conn *c)
 	if (!c->sending++)
 		c->since = jiffies;
 	return 0;
+}
+
+/**
+ * shift_conn_post_frame - send something that is no message, in a buffer of its own
+ * @c: not established yet; its link is locked.
+ * @frame: copied.
+ * @len: its bytes, at most SHIFT_LINK_BUF_SIZE.
+ *
+ * Context: any.
+ * Return: 0, -EAGAIN (no buffer is free), -ENOTCONN.
+ */
+int shift_conn_post_frame(struct shift_conn *c, const void *frame, u32 len)
+{
+	struct shift_link_buf *buf;
+
+	lockdep_assert_held(&c->link->lock);
+	buf = list_first_entry_or_null(&c->free, struct shift_link_buf, item.entry);
+	if (!buf)
+		return -EAGAIN;
+	list_del(&buf->item.entry);
+	ib_dma_sync_single_for_cpu(c->dev, buf->dma, SHIFT_LINK_BUF_SIZE, DMA_TO_DEVICE);
+	memcpy(buf->data, frame, len);
+	buf->len = len;
+	c->open = buf;
+	return conn_flush(c);
 }
 
 /**

@@ -28,7 +28,7 @@ const struct shift_link_ops *shift_link_ops;
  */
 int shift_link_init(const struct shift_link_ops *ops)
 {
-	int err = -ENOMEM;
+	int err;
 
 	/* any user may listen on other ports, and peers would take him for this kernel */
 	if (!shift_port_is_privileged(shift_link_port)) {
@@ -36,9 +36,13 @@ int shift_link_init(const struct shift_link_ops *ops)
 		return -EINVAL;
 	}
 	shift_link_ops = ops;
+	err = shift_auth_init();
+	if (err)
+		return err;
+	err = -ENOMEM;
 	shift_link_wq = alloc_workqueue("shift_link", WQ_MEM_RECLAIM | WQ_UNBOUND | WQ_HIGHPRI, 0);
 	if (!shift_link_wq)
-		return err;
+		goto err_auth;
 	shift_link_beat_wq = alloc_workqueue("shift_link_beat",
 					     WQ_MEM_RECLAIM | WQ_UNBOUND | WQ_HIGHPRI, 0);
 	if (!shift_link_beat_wq)
@@ -64,6 +68,8 @@ err_beat_wq:
 	destroy_workqueue(shift_link_beat_wq);
 err_wq:
 	destroy_workqueue(shift_link_wq);
+err_auth:
+	shift_auth_uninit();
 	return err;
 }
 
@@ -85,5 +91,6 @@ void shift_link_uninit(void)
 	destroy_workqueue(shift_link_cm_wq);
 	destroy_workqueue(shift_link_beat_wq);
 	destroy_workqueue(shift_link_wq);
+	shift_auth_uninit();
 	shift_peer_clear();
 }

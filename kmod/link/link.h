@@ -26,7 +26,10 @@ struct shift_link_info {
 	u8 peer_boot_id[16];	/* zero while unknown */
 	u64 tx, rx, connects;	/* messages, connections made */
 	u64 acked;		/* sends that the peer's NIC acknowledged */
+	bool proven;		/* the peer has proved that it knows a key */
 };
+
+unsigned int shift_auth_keys(void);	/* process context; 0: nodes need not prove anything */
 
 struct shift_peer_nic {
 	union ib_gid gid;

@@ -15,6 +15,7 @@
 #include <linux/workqueue.h>
 #include <rdma/rdma_cm.h>
 #include "core/qp.h"
+#include "link/auth.h"
 #include "link/link.h"
 
 #define SHIFT_LINK_BUFS		32	/* receives, and sends, of a connection */
@@ -63,6 +64,7 @@ struct shift_link_buf {
  * @sending: sends under way.
  * @since: jiffies; so long the oldest of these sends has been waiting for its acknowledgment.
  * @silent: it was retired because nothing was acknowledged for too long.
+ * @auth: what its ends have to prove before it is established.
  * @early: buffers received before the HELLO was seen; they have no references.
  */
 struct shift_conn {
@@ -81,6 +83,7 @@ struct shift_conn {
 	bool closing;
 	const char *why;
 	int status;
+	struct shift_auth auth;
 	struct list_head early;
 	struct list_head free;		/* send buffers */
 	struct shift_link_buf *open;
@@ -205,6 +208,7 @@ bool shift_conn_install(struct shift_conn *c, bool replace);
 void shift_conn_establish(struct shift_conn *c);
 void shift_conn_retire(struct shift_conn *c, const char *why, int status);
 void shift_conn_fail(struct shift_conn *c, const char *why, int status);
+int shift_conn_post_frame(struct shift_conn *c, const void *frame, u32 len);
 int shift_conn_post_send(struct shift_conn *c, const struct shift_msg *m);
 int shift_conn_connect(struct shift_link *link);
 bool shift_link_try(const struct ib_device *dev, const union ib_gid *remote);

@@ -164,5 +164,6 @@ void shift_link_fill_info(const struct shift_link *link, struct shift_link_info 
 	info->rx = link->rx;
 	info->connects = link->connects;
 	info->acked = link->acked;
+	info->proven = link->conn && link->conn->auth.proven;
 	spin_unlock_irqrestore(&l->lock, flags);
 }

@@ -86,8 +86,13 @@ int shift_nl_request(struct shift_nl *nl, struct nl_msg *msg, shift_nl_fn fn,
 	return len ? -EEXIST : 0;
 }
 
+/* What the devices of a pair have shown; NULL: nothing is assumed. */
+struct proof {
+	unsigned int held, failed, backup_held, backup_failed;
+};
+
 static void send_pair(const char *dev, const char *used, const char *names,
-		      shift_nl_fn fn, void *arg)
+		      const struct proof *proof, shift_nl_fn fn, void *arg)
 {
 	struct nl_msg *msg = shift_nl_msg(NULL, SHIFT_CMD_PAIR_GET, 0, 4096);
 	char list[64], *next = list, *name;
@@ -98,6 +103,12 @@ static void send_pair(const char *dev, const char *used, const char *names,
 	nla_put_u32(msg, SHIFT_A_POLICY, 1);
 	nla_put_u32(msg, SHIFT_A_TRACKED_QPS, 3);
 	nla_put_u32(msg, SHIFT_A_PROTECTED_QPS, 2);
+	if (proof) {
+		nla_put_u32(msg, SHIFT_A_PROOF_HELD, proof->held);
+		nla_put_u32(msg, SHIFT_A_PROOF_FAILED, proof->failed);
+		nla_put_u32(msg, SHIFT_A_BACKUP_PROOF_HELD, proof->backup_held);
+		nla_put_u32(msg, SHIFT_A_BACKUP_PROOF_FAILED, proof->backup_failed);
+	}
 	snprintf(list, sizeof(list), "%s", names);
 	while (*names && (name = strsep(&next, ",")))
 		nla_put_string(msg, SHIFT_A_PAIR_BACKUP_NAME, name);
@@ -106,16 +117,18 @@ static void send_pair(const char *dev, const char *used, const char *names,
 	nlmsg_free(msg);
 }
 
-/* Three pairs: several backups, one, and one of an older kernel. */
+/* Four pairs: several backups, one, one of an older kernel; devices that prove themselves. */
 int shift_nl_get(struct shift_nl *nl, int cmd, int dump, shift_nl_fn fn,
 		 void *arg)
 {
 	(void)nl;
 	(void)cmd;
 	(void)dump;
-	send_pair("rxe0", "rxe2", "rxe1,rxe2,rxe3", fn, arg);
-	send_pair("rxe1", "rxe0", "rxe0", fn, arg);
-	send_pair("rxe9", "rxe8", "", fn, arg);
+	send_pair("rxe0", "rxe2", "rxe1,rxe2,rxe3", NULL, fn, arg);
+	send_pair("rxe1", "rxe0", "rxe0", &(struct proof) {}, fn, arg);
+	send_pair("rxe9", "rxe8", "", NULL, fn, arg);
+	send_pair("mlx5_0", "mlx5_1", "mlx5_1",
+		  &(struct proof) { 0x10c, 0, 0x100, 0x1000c }, fn, arg);
 	return 0;
 }
 
@@ -187,10 +200,11 @@ static void show(void)
 	struct ctl text = {}, json = { .json = true };
 
 	CHECK(shows(&text, "show",
-		"DEV   PORT  BACKUP           PORT  POLICY         QPS  PROTECTED\n"
-		"rxe0  -     rxe1,rxe2*,rxe3  -     at-least-once  3    2\n"
-		"rxe1  -     rxe0             -     at-least-once  3    2\n"
-		"rxe9  -     rxe8             -     at-least-once  3    2\n"));
+		"DEV     PORT  BACKUP           PORT  POLICY         PROOF                QPS  PROTECTED\n"
+		"rxe0    -     rxe1,rxe2*,rxe3  -     at-least-once  -                    3    2\n"
+		"rxe1    -     rxe0             -     at-least-once  untried              3    2\n"
+		"rxe9    -     rxe8             -     at-least-once  -                    3    2\n"
+		"mlx5_0  -     mlx5_1           -     at-least-once  holds; fails 2,3,16  3    2\n"));
 	CHECK(shows(&json, "show rxe0",
 		"[{\"dev\":\"rxe0\",\"backup\":\"rxe2\",\"protected_qps\":2,"
 		"\"policy\":\"at-least-once\",\"tracked_qps\":3,"
@@ -198,6 +212,12 @@ static void show(void)
 	CHECK(shows(&json, "show rxe9",
 		"[{\"dev\":\"rxe9\",\"backup\":\"rxe8\",\"protected_qps\":2,"
 		"\"policy\":\"at-least-once\",\"tracked_qps\":3}]\n"));
+	CHECK(shows(&json, "show mlx5_0",
+		"[{\"dev\":\"mlx5_0\",\"backup\":\"mlx5_1\",\"protected_qps\":2,"
+		"\"policy\":\"at-least-once\",\"tracked_qps\":3,"
+		"\"proof_held\":[2,3,8],\"proof_failed\":[],"
+		"\"backup_proof_held\":[8],\"backup_proof_failed\":[2,3,16],"
+		"\"backups\":[\"mlx5_1\"]}]\n"));
 	free(pair(CTL_FAIL, &text, "show rxe5"));
 	CHECK(strstr(complaint, "rxe5 has no backup"));
 }

@@ -63,6 +63,114 @@ def privileged_user(bed):
     verify.finish()
 
 
+KEYS = {"old": "0123456789abcdef0123456789abcdef", "new": "a-key-of-the-next-month"}
+
+
+def give_keys(nodes, *names):
+    """Load these keys on some nodes, the first of them to prove with."""
+    words = "\n".join(KEYS[name] for name in names)
+    for node in nodes:
+        node.must(f"umask 077; printf '# ours\n{words}\n' >/tmp/keys && "
+                  "shiftctl key load /tmp/keys")
+        check(shift.show(node, "node")["keys"] == len(names), "keys are not counted")
+
+
+def up(node):
+    """Links that are up."""
+    return [row for row in shift.show(node, "link") if row["state"] == "up"]
+
+
+def reconnect(bed):
+    """All links break, and are connected again if nodes believe each other."""
+    for rail in (0, 1):
+        bed.nodes[0].link(rail, False)
+    for node in bed.nodes[:2]:
+        wait_for(f"{node.name}: no link is up", lambda node=node: not up(node), 90)
+    bed.plug_all()
+
+
+def proven(bed):
+    """Both links are up, and both ends have proved who they are."""
+    for node in bed.nodes[:2]:
+        wait_for(f"{node.name}: links are up and proven", lambda node=node: [
+            row.get("proven") for row in up(node)] == [True, True], 90)
+
+
+def no_link(bed):
+    """Nodes refuse each other: that is counted, and no link is up then."""
+    before = [strangers(node) for node in bed.nodes[:2]]
+    wait_for("they are refused", lambda: any(
+        strangers(node) > n for node, n in zip(bed.nodes[:2], before)), 120)
+    check(not any(up(node) for node in bed.nodes[:2]), "a link is up")
+
+
+@test("trust", "nodes prove that they know the key", STOCK)
+def keys(bed):
+    """Traffic goes on while links come up with proofs; who knows no key is refused."""
+    nodes = bed.nodes[:2]
+    try:
+        verify = start(bed, *shape(4096, 1))
+        shift.wait_session(bed, 2)
+        give_keys(nodes, "old")
+        check(not any(row.get("proven") for row in up(nodes[0])),
+              "links that were up before have proved nothing")
+        reconnect(bed)
+        proven(bed)
+        before = strangers(nodes[1])
+        connects = [row["connects"] for row in shift.show(nodes[1], "link")]
+        pretend(bed, "1000")
+        wait_for("a program without the key is refused", lambda: strangers(nodes[1]) > before, 60)
+        check(connects == [row["connects"] for row in shift.show(nodes[1], "link")],
+              "a link was replaced")
+        proven(bed)
+        shift.wait_session(bed, 2)
+        verify.go()
+        verify.more(2)
+        counters = shift.Counters(bed)
+        pull(bed, "local")
+        on_backup(bed, 1)
+        verify.more(2)
+        verify.finish()
+        counters.still("failed", "illegal", "msg_bad")
+    finally:
+        for node in nodes:
+            node.must("shiftctl key clear")
+        check(all(shift.show(node, "node")["keys"] == 0 for node in nodes), "keys are left")
+
+
+@test("trust", "keys are changed node by node; nodes with other keys, or none, stay apart")
+def other_keys(bed):
+    """No link without a common key, and no outage while keys are changed."""
+    first, second = nodes = bed.nodes[:2]
+    verify = start(bed, *shape(4096, 1))
+    try:
+        for names in (["new"], []):
+            give_keys([first], "old")
+            second.must("shiftctl key clear")
+            if names:
+                give_keys([second], *names)
+            reconnect(bed)
+            no_link(bed)
+        for mine, others in ((["old"], ["old"]), (["old", "new"], ["old"]),
+                             (["old", "new"], ["new", "old"]), (["new"], ["new", "old"])):
+            give_keys([first], *mine)
+            give_keys([second], *others)
+            reconnect(bed)
+            proven(bed)
+        first.must("printf 'short\n' >/tmp/bad; chmod 600 /tmp/bad; "
+                   "! shiftctl key load /tmp/bad 2>/tmp/why && grep -q 'has 16 to' /tmp/why && "
+                   "chmod 644 /tmp/keys && ! shiftctl key load /tmp/keys 2>/tmp/why && "
+                   "grep -q 'chmod 600' /tmp/why")
+        check(shift.show(first, "node")["keys"] == 1, "a bad file has changed the keys")
+        result = first.run(["shiftctl", "key", "clear"], user="lab")
+        check(result.status, "an ordinary user has taken the keys away")
+        verify.go()
+        verify.finish()
+    finally:
+        for node in nodes:
+            node.must("shiftctl key clear")
+
+
 @test("trust", "a port that any user may have is refused at load", STOCK, state=BARE)
 def user_port(bed):
     """Any user could listen on it."""

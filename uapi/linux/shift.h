@@ -94,6 +94,8 @@ enum shift_attr {
 	SHIFT_A_PROOF_FAILED,	/* u32: that do not; both 0: DEV could not be tried yet */
 	SHIFT_A_BACKUP_PROOF_HELD,	/* u32: the same of BACKUP_DEV */
 	SHIFT_A_BACKUP_PROOF_FAILED,	/* u32 */
+	SHIFT_A_KEYS,		/* u32: keys by which nodes prove who they are; 0: they need not */
+	SHIFT_A_PROVEN,		/* flag: the peer of a link has proved that it knows a key */
 	__SHIFT_A_MAX,
 	SHIFT_A_MAX = __SHIFT_A_MAX - 1
 };

@@ -8,6 +8,7 @@
 #include "core/node.h"
 #include "core/qp.h"
 #include "end/inside.h"
+#include "link/auth.h"
 #include "mw/mw.h"
 #include "provider/provider.h"
 #include "proxy/proxy.h"
@@ -26,6 +27,14 @@ void shift_proof_wait(struct shift_dev *sdev) { }
 void shift_proof_end(struct shift_dev *sdev) { }
 void shift_proof_again(struct shift_dev *sdev) { }
 bool shift_proof_holds(const struct shift_dev *sdev, u32 claims) { return !claims; }
+
+/* link/auth.c: there is no key */
+int shift_auth_init(void) { return 0; }
+void shift_auth_uninit(void) { }
+unsigned int shift_auth_keys(void) { return 0; }
+void shift_auth_begin(struct shift_conn *c) { }
+bool shift_auth_ready(struct shift_conn *c) { return true; }
+void shift_auth_end(struct shift_conn *c) { }
 
 /* core/ib.c */
 int shift_dev_gid(struct ib_device *ibdev, union ib_gid *gid)
