@@ -546,6 +546,7 @@ SHORT = ("control: *", "random_schedule: *",
          "after_failover: atomics: *",
          "dead_nic: unknown: *", "protocols: simple, packets lost, the client's*",
          "protocols: ll128, answers lost, the client's*",
+         "protocols: a QP to itself moves and comes back",
          "second_failure: a cable goes in the failback, after 2 packets, all come back",
          "second_failure: a cable goes in the handshake, after 2 packets, all come back")
 # What the device cannot do: to come back under an application's hands; windows; events of

@@ -6,7 +6,7 @@ from functools import partial
 
 import shift
 import variants
-from registry import BARE, FULL, STOCK, add, test
+from registry import BARE, FULL, MAIN, STOCK, add, test
 from testbed import check, wait_for
 from traffic import BULK_TIMEOUT, Verify
 from nodes.failover import dropped, wrong_is_caught
@@ -141,7 +141,7 @@ def register():
                     STOCK if chosen and side else FULL)
                 if not chosen:
                     variants.leave_out(f"protocols: {name}")
-    add("protocols", "a QP to itself moves and comes back", moves)
+    add("protocols", "a QP to itself moves and comes back", moves, MAIN)
     variants.leave_out("protocols: a module that replays from a wrong point is caught")
 
 
