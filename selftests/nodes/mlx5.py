@@ -550,10 +550,10 @@ SHORT = ("control: *", "random_schedule: *",
          "second_failure: a cable goes in the failback, after 2 packets, all come back",
          "second_failure: a cable goes in the handshake, after 2 packets, all come back")
 # What the device cannot do: to come back under an application's hands; windows; events of
-# solicited receives only. What of mlx5 is not protected: SRQs, a CQ that a flush would overrun;
-# the kernel's driver posts no atomics. What libmlx5 does otherwise: at RESET it drops what was not
-# polled, and it may wake once more than it was asked to. What finds its device by an address, as
-# RDMA CM does, finds the one below. kmemleak is looked at once.
+# solicited receives only. What of mlx5 is not protected: SRQs (so UCX, whose QPs are on one), a CQ
+# that a flush would overrun; the kernel's driver posts no atomics. What libmlx5 does otherwise: at
+# RESET it drops what was not polled, and it may wake once more than it was asked to. What finds its
+# device by an address, as RDMA CM does, finds the one below. kmemleak is looked at once.
 LEFT_OUT = ("perftest: *srq*", "perftest: ib_atomic*", "programs: rping", "programs: ucmatose",
             "programs: Open MPI*", "programs: UCX*", "programs: pyverbs*", "*: *--srq",
             "exactly_once: one fadd *", "exactly_once: one cas *",
