@@ -19,7 +19,7 @@ from traffic import Verify
 
 from nodes import (after_failover, application_qp, dead_nic, exactly_once, failback, mlx5_soft,
                    operations, perftest, policy, programs, protocols, random_schedule,
-                   second_failure)
+                   second_failure, shapes)
 from nodes.failover import (beating, dropped, on_backup, pull, start, survives,
                             wrong_is_caught)
 from nodes.mlx5_soft import ENVS, MODULE, inject, install, stats
@@ -516,6 +516,9 @@ def register():
             ("not handed back: a NIC that does not work again after RESET", kept_home, FULL),
             ("a NIC without a cable is tried when it has one", untried, FULL)):
         add("mlx5", name, partial(on_mlx5, function), kernels)
+    # by hand: elsewhere QPs without a send queue are moved as well
+    add("mlx5", "shapes: each with sends at both ends is moved, the client's cable",
+        partial(on_mlx5, partial(shapes.shapes, "local", shapes.WITHOUT_SENDS)))
     add("mlx5", "a module that replays from a wrong point is caught", wrong_replay, state=BARE)
 
 
