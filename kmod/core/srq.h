@@ -78,7 +78,7 @@ struct shift_srq_rings {
  * @posted: receives that are posted.
  * @post_to: the SRQ that they are posted to, on @post_path.
  * @depth: receives that may be posted there.
- * @away: the ring was emptied for good: the provider posts there no more, and the kernel may.
+ * @away: the ring was emptied: the provider posts there no more, and the kernel may.
  * @lends: QPs draw from the ring, so that it gets a share of the receives.
  * @seen: number of the provider's posts that were looked at.
  * @limit: as in struct ib_srq_attr, while it is @away; before, what was set last.

@@ -87,6 +87,44 @@ static void srq_share(struct shift_srq *ssrq)
 	shift_srq_limit_set(ssrq);
 }
 
+/* Does it draw from a pool, or may it be on its way to one? */
+static bool member_is_away(const struct shift_qp *sqp)
+{
+	enum shift_state state = READ_ONCE(sqp->fo.state);
+
+	if (sqp->srqm.live && !sqp->srqm.pool)
+		return state == SHIFT_ST_FENCE;
+	return sqp->srqm.live || shift_state_is_protected(state);
+}
+
+/**
+ * shift_srq_come_home - the application's ring is about to be replaced
+ * @ssrq: the SRQ; its lock is held.
+ *
+ * The driver copies what is in the ring, and the kernel cannot post to the next one.  So if all QPs
+ * that have left the ring have ended, it gets all receives back, for the QPs that draw from it.
+ *
+ * Context: process context; sleeps.
+ */
+void shift_srq_come_home(struct shift_srq *ssrq)
+{
+	struct shift_srq_pool *old = ssrq->pool;
+	struct shift_qp *sqp;
+
+	lockdep_assert_held(&ssrq->lock);
+	/* in a ring that was replaced before nobody would find them */
+	if (!ssrq->rec.away || ssrq->target || ssrq->dead || !ssrq->rings.registered ||
+	    READ_ONCE(ssrq->spoiled))
+		return;
+	list_for_each_entry(sqp, &ssrq->members, srqm.node)
+		if (member_is_away(sqp))
+			return;
+	if (!shift_srq_give_back(ssrq))
+		return;
+	srq_set_pools(ssrq, NULL, NULL);
+	shift_srq_pool_put(old);
+}
+
 /* The QP draws from no pool any more.  It may be the last one that the others waited for. */
 static void member_stops(struct shift_qp *sqp)
 {

@@ -326,19 +326,25 @@ static int srq_take_from_ring(struct shift_srq *ssrq)
 	return 0;
 }
 
-/* Take over what was posted on the pool in use and is not completed. */
-static void srq_take_from_pool(struct shift_srq *ssrq)
+/* What was posted on the pool in use and is not completed is to be posted elsewhere; post_lock. */
+static void srq_recall(struct shift_srq *ssrq)
 {
 	struct shift_srq_record *rec = &ssrq->rec;
 	struct shift_srq_recv *recv;
 
-	spin_lock_bh(&ssrq->post_lock);
+	lockdep_assert_held(&ssrq->post_lock);
 	list_for_each_entry(recv, &rec->posted, node)
 		recv->state = SHIFT_SRQ_RECV_PENDING;
 	list_splice_init(&rec->posted, &rec->pending);
 	rec->npending += rec->nposted;
 	rec->nposted = 0;
 	rec->post_to = NULL;
+}
+
+static void srq_take_from_pool(struct shift_srq *ssrq)
+{
+	spin_lock_bh(&ssrq->post_lock);
+	srq_recall(ssrq);
 	spin_unlock_bh(&ssrq->post_lock);
 }
 
@@ -391,20 +397,25 @@ int shift_srq_take_over(struct shift_srq *ssrq)
 	return 0;
 }
 
-static void srq_limit_event(struct shift_srq *ssrq)
+static void srq_tell_limit(struct shift_srq *ssrq)
 {
-	struct shift_srq_record *rec = &ssrq->rec;
 	struct ib_event event = { .event = IB_EVENT_SRQ_LIMIT_REACHED };
 	struct ib_srq *srq = ssrq->srq;
 
-	if (!rec->limit || rec->npending + rec->nposted + srq_lent(ssrq) >= rec->limit)
-		return;
-	rec->limit = 0;
+	ssrq->rec.limit = 0;
 	if (!srq || !srq->event_handler)
 		return;
 	event.device = srq->device;
 	event.element.srq = srq;
 	srq->event_handler(&event, srq->srq_context);
+}
+
+static void srq_limit_event(struct shift_srq *ssrq)
+{
+	const struct shift_srq_record *rec = &ssrq->rec;
+
+	if (rec->limit && rec->npending + rec->nposted + srq_lent(ssrq) < rec->limit)
+		srq_tell_limit(ssrq);
 }
 
 /**
@@ -431,6 +442,57 @@ void shift_srq_lends(struct shift_srq *ssrq, bool lends)
 	spin_lock_bh(&ssrq->post_lock);
 	srq_post_all(ssrq);
 	spin_unlock_bh(&ssrq->post_lock);
+}
+
+/* The device watches the limit again.  If it refuses, the application rather gets its event now. */
+static void srq_watch_no_more(struct shift_srq *ssrq)
+{
+	struct ib_srq_attr attr = { .srq_limit = READ_ONCE(ssrq->rec.limit) };
+
+	if (!attr.srq_limit ||
+	    !ssrq->sdev->saved.modify_srq(ssrq->srq, &attr, IB_SRQ_LIMIT, NULL))
+		return;
+	spin_lock_bh(&ssrq->post_lock);
+	srq_tell_limit(ssrq);
+	spin_unlock_bh(&ssrq->post_lock);
+}
+
+/**
+ * shift_srq_give_back - put all receives back into the application's ring, for good
+ * @ssrq: an SRQ that is away; its lock is held, and no QP draws from a pool.
+ *
+ * The provider holds its lock, so that it posts nothing now.  From here on it posts as if its SRQ
+ * had never been away.
+ *
+ * Context: process context; sleeps.
+ * Return: true; false: there is no room for all of them, and nothing was done.
+ */
+bool shift_srq_give_back(struct shift_srq *ssrq)
+{
+	struct shift_srq_record *rec = &ssrq->rec;
+	struct shift_srq_recv *recv, *next;
+	bool room;
+
+	lockdep_assert_held(&ssrq->lock);
+	spin_lock_bh(&ssrq->post_lock);
+	/* its KICK may be under way, and finds nothing then */
+	srq_ingest(ssrq);
+	room = ssrq->sdev->provider->srq->posted(ssrq) + rec->npending + rec->nposted <
+	       ssrq->rings.ring.slots;
+	if (room) {
+		srq_recall(ssrq);
+		rec->lends = true;
+		list_for_each_entry_safe(recv, next, &rec->pending, node)
+			srq_lend(ssrq, recv);
+		srq_limit_event(ssrq);
+		rec->lends = false;
+		rec->away = false;
+		shift_word_write(&ssrq->rings.flag, 0);
+	}
+	spin_unlock_bh(&ssrq->post_lock);
+	if (room)
+		srq_watch_no_more(ssrq);
+	return room;
 }
 
 /**

@@ -21,6 +21,7 @@ void shift_srq_timer(struct work_struct *work);
 /* members.c */
 bool shift_srq_join(struct shift_qp *sqp, struct ib_srq *srq);	/* false: unprotected */
 void shift_srq_spoil(struct ib_srq *srq);
+void shift_srq_come_home(struct shift_srq *ssrq);		/* ssrq->lock */
 void shift_srq_leave(struct shift_qp *sqp);
 void shift_srq_connected(struct shift_qp *sqp);
 void shift_srq_ended(struct shift_qp *sqp);
@@ -45,6 +46,7 @@ int shift_srq_deliver(struct shift_qp *sqp, bool all);		/* ledger_lock */
 int shift_srq_take_over(struct shift_srq *ssrq);	/* ssrq->lock */
 void shift_srq_doorbell(struct shift_srq *ssrq);
 void shift_srq_pool_lost(struct shift_srq *ssrq);		/* ssrq->lock */
+bool shift_srq_give_back(struct shift_srq *ssrq);		/* ssrq->lock */
 void shift_srq_lends(struct shift_srq *ssrq, bool lends);	/* ssrq->lock */
 bool shift_srq_watch_limit(struct shift_srq *ssrq);
 void shift_srq_drop_done(struct shift_qp *sqp);

@@ -143,6 +143,7 @@ static int srq_resize(struct shift_srq *ssrq, struct ib_srq_attr *attr,
 
 	/* a take-over that is under way is waited for; then none begins, and nothing is lent */
 	mutex_lock(&ssrq->lock);
+	shift_srq_come_home(ssrq);
 	spin_lock_bh(&ssrq->post_lock);
 	WRITE_ONCE(ssrq->spoiled, true);
 	spin_unlock_bh(&ssrq->post_lock);

@@ -257,6 +257,7 @@ static void post_shared(struct side *s, void (*fill)(struct side *s, struct sim_
 int lib_srq_resize(int end)
 {
 	struct shared *q = &shared[end];
+	bool away;
 	int err;
 
 	shared_lock(q);
@@ -264,9 +265,12 @@ int lib_srq_resize(int end)
 		q->locked = false;
 		return -ENOENT;
 	}
+	away = shared_away(q);
 	err = q->at ? 0 : kernel[end]->srq_modify(&q->app, IB_SRQ_MAX_WR, SIM_RING);
 	if (!err)
 		q->at = 1;
+	if (away && !shared_away(q))
+		recvs_home(end);
 	q->locked = false;
 	return err;
 }

@@ -29,6 +29,31 @@ void sim_recv_lent(int end, u64 addr)
 	shared_of(end, addr)->lent = true;
 }
 
+static bool ring_has(const struct sim_ring *ring, u64 addr)
+{
+	u32 i;
+
+	for (i = ring->consumer; i != ring->producer; i++)
+		if (ring->slot[i % SIM_RING].addr == addr)
+			return true;
+	return false;
+}
+
+/* The application posts to its ring again, while nobody posts: all receives are there. */
+void recvs_home(int end)
+{
+	const struct sim_ring *ring = &shared[end].app.ring[shared[end].at];
+	struct recvs *q = &shared[end].recvs;
+	u32 r;
+
+	sim_log("%c application: its receives are in the ring again", 'a' + end);
+	for (r = 0; r < q->posted; r++)
+		if (q->recv[r].state == RECV_POSTED && !ring_has(ring, ADDR(q, r)))
+			sim_fail("receive %u of a shared queue is not in the ring again", r);
+	/* as if all had been lent */
+	q->lent = true;
+}
+
 /* All receives are in one SRQ, at a time: what is taken is the oldest. */
 static void taken_in_order(struct recvs *q, u32 r, u32 srq)
 {

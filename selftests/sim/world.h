@@ -192,6 +192,7 @@ void memory_anew(int end, bool breaks);
 u64 recvs_addr(const struct recvs *q, u32 r);
 void recvs_used(struct side *to, u32 id, u64 addr);
 bool recvs_shown(const struct side *s);
+void recvs_home(int end);
 void recvs_check(const struct side *s);
 void saw_recv(struct side *s, const struct sim_wc *wc);
 void saw_limit(struct ib_event *event, void *context);
