@@ -166,7 +166,7 @@ static void check_place(const struct side *s, u32 n, u32 k)
 
 		if (by >= OPS_MAX)
 			continue;
-		if (by < n && i > got && !plan.twice)
+		if (by < n && i > got && !may_be_twice(s))
 			sim_fail("READ %u of qp %u has not brought what %u has written", n, s->qpn,
 				 by);
 		if (by >= fence && i <= got)

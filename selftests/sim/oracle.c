@@ -2,6 +2,7 @@
 /* The oracle sees each packet that is executed, and each completion that an application polls. */
 #include "pure/wr.h"
 #include "world.h"
+#include <uapi/linux/shift.h>
 
 /* The operation that a packet belongs to. */
 struct op *op_of(const struct sim_wr *wr, u32 packet, struct side **whose)
@@ -28,10 +29,20 @@ void is_executed_at(int end, const struct side *from)
 		sim_fail("what qp %u has posted is executed at the wrong end", from->qpn);
 }
 
+/*
+ * May @s' operations be executed twice?  Both of its ends must have the policy for that.  They are
+ * one if the QP is connected to itself, whatever the policy of the other node.
+ */
+bool may_be_twice(const struct side *s)
+{
+	return plan.policy[s->end] == SHIFT_POLICY_AT_LEAST_ONCE &&
+	       plan.policy[s->peer->end] == SHIFT_POLICY_AT_LEAST_ONCE;
+}
+
 /* May operations from @n on, which were executed, be executed once more? */
 static bool may_repeat(const struct side *from, u32 n)
 {
-	return plan.twice && n < from->executed && n >= from->completed &&
+	return may_be_twice(from) && n < from->executed && n >= from->completed &&
 	       !op_is_atomic(&from->op[n]);
 }
 
@@ -67,7 +78,7 @@ bool sim_executed(int end, int net, const struct sim_wr *wr, u32 packet, bool la
 	to = from->peer;
 	is_executed_at(end, from);
 	op_is_due(from, n);
-	if (wr->opcode == SHIFT_WR_RDMA_WRITE && op->done[packet] && plan.twice)
+	if (wr->opcode == SHIFT_WR_RDMA_WRITE && op->done[packet] && may_be_twice(from))
 		op->twice = true;
 	else if (wr->opcode == SHIFT_WR_RDMA_WRITE && op->done[packet])
 		sim_fail("packet %u of WRITE %u of qp %u is executed twice", packet, n, from->qpn);
@@ -139,7 +150,7 @@ void saw_send(struct side *s, const struct sim_wc *wc)
 	}
 	if (s->send_error && !s->ended)
 		sim_fail("operation %u of qp %u succeeds behind an error", n, s->qpn);
-	if (!s->op[n].executed || (s->op[n].executed > 1 && !plan.twice))
+	if (!s->op[n].executed || (s->op[n].executed > 1 && !may_be_twice(s)))
 		sim_fail("operation %u of qp %u completes, and was executed %u times", n, s->qpn,
 			 s->op[n].executed);
 	memory_check(s, n);

@@ -153,8 +153,6 @@ static void draw_plan(void)
 	plan.storm = !sim_draw(plan.mild ? 4 : 6);
 	if (sim_draw(2))
 		plan.policy[1] = plan.policy[0];
-	plan.twice = plan.policy[0] == SHIFT_POLICY_AT_LEAST_ONCE &&
-		     plan.policy[1] == SHIFT_POLICY_AT_LEAST_ONCE;
 	plan.shape = (struct sim_shape) {
 		.timeout = plan.patient ? 17 : 10 + sim_draw(6),
 		.retries = plan.patient ? 7 : plan.mild ? 5 + sim_draw(3) : 1 + sim_draw(7),

@@ -100,7 +100,7 @@ struct plan {
 	bool patient;			/* its QPs' own retries bridge any fault */
 	bool restarts, late, removes, again, anew, lower[SIM_NETS];
 	bool loops;			/* the last QP of each end is connected to itself */
-	bool reads, atomics, twice, global;	/* a counter may be reached through both devices */
+	bool reads, atomics, global;	/* a counter may be reached through both devices */
 	struct sim_shape shape;
 	u32 calm_ms;			/* from one fault of a mild run to the next */
 	u32 qps, faults, pace, mail, naps, dry, policy[SIM_ENDS];
@@ -153,6 +153,7 @@ void op_is_due(struct side *from, u32 n);
 void saw_send(struct side *s, const struct sim_wc *wc);
 void saw_error(struct side *s, const char *what, u32 n, u32 status);
 u32 oracle_twice(int end);		/* operations that were executed twice */
+bool may_be_twice(const struct side *s);
 bool at_rest(const struct side *s);
 void oracle_check(void);		/* everything is over */
 
