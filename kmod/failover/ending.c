@@ -221,8 +221,7 @@ bool shift_failover_keeps_error(struct shift_qp *sqp)
  *
  * If an error is kept back, the module shows it and the flushes, once the ledger has the work
  * that was posted.  If that work cannot be told, the application gets the error alone.  If none
- * is kept back, none is from now on.  The module also flushes what was posted in a handback that
- * was given up, because no doorbell was rung for it.
+ * is kept back, none is from now on.
  *
  * Context: process context; sleeps as a fence does.
  */
@@ -233,13 +232,11 @@ void shift_failover_claim_errors(struct shift_qp *sqp)
 
 	lockdep_assert_held(&sqp->lock);
 	if (!shift_qp_is_protected(sqp) || !sqp->rings.registered ||
-	    (!READ_ONCE(sqp->handback.hold) && !shift_failover_keeps_error(sqp)))
+	    !shift_failover_keeps_error(sqp))
 		return;
 	err = shift_fence(sqp, &errored);
 	if (err && err != -EIO && err != -ECANCELED && push_kept_error(sqp, sqp->fo.error_status))
 		sqp->fo.error_status = IB_WC_WR_FLUSH_ERR;
-	if (!test_bit(SHIFT_QPB_FENCED, &sqp->pend.flags))
-		shift_failover_keeps_error(sqp);
 }
 
 /**

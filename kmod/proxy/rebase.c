@@ -29,12 +29,14 @@ static bool kick_waits(struct shift_qp *sqp)
  *
  * Context: the thread that posts; sleeps for PATIENCE_MS (scaled) at most.
  * Return: 0: yes; 1: no, but the kernel will take it in later; -EAGAIN: no, the provider may rebase
- * its rings; -ENOTCONN: no, the application's own QP works again.
+ * its rings; -ENOTCONN: no, the application's own QP works again, or its handback was given up and
+ * it is not stopped yet.  The doorbell is to be rung then: if the QP does not stop, its driver has
+ * to know what it is to flush.
  */
 long shift_handback_kick(struct shift_qp *sqp)
 {
 	unsigned long most = nsecs_to_jiffies(shift_scaled_ns(PATIENCE_MS));
-	bool held, aborted;
+	bool held, aborted, live;
 	long left = 1;
 
 	if (READ_ONCE(sqp->handback.hold))
@@ -48,13 +50,16 @@ long shift_handback_kick(struct shift_qp *sqp)
 	spin_lock_bh(&sqp->ledger_lock);
 	held = sqp->handback.hold;
 	aborted = sqp->handback.aborted;
+	live = sqp->rec.live;
 	if (held && !left)
 		sqp->handback.tired = true;
 	spin_unlock_bh(&sqp->ledger_lock);
 	if (held && !left)
 		shift_qp_kick(sqp, SHIFT_QPB_HANDBACK);
+	if (held && !aborted)
+		return -EAGAIN;
 	if (held)
-		return aborted ? 1 : -EAGAIN;
+		return live ? 1 : -ENOTCONN;
 	return test_bit(SHIFT_QPB_FENCED, &sqp->pend.flags) ? 0 : -ENOTCONN;
 }
 

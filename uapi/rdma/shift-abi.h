@@ -230,7 +230,7 @@ struct shift_abi_reg_srq {
  *
  * KICK of sends, if the provider can REBASE: may sleep, at most one second, while the QP is
  * being handed back.  -EAGAIN: REBASE if possible, and call KICK again;
- * -ENOTCONN: the QP was handed back, ring the doorbell.
+ * -ENOTCONN: the QP was handed back, or was about to be: ring the doorbell.
  */
 struct shift_abi_id {
 	__u32 type;
