@@ -99,7 +99,10 @@ static key_serial_t ring_find(char *err, size_t errlen)
 	return ring;
 }
 
-/* What stands behind the last key is not valid any more. */
+/*
+ * What stands behind the last key is not valid any more.  A key may be changed
+ * by a process only that has its keyring among its own.
+ */
 static int ring_fill(key_serial_t ring, const struct keys *keys)
 {
 	key_serial_t old;
@@ -115,6 +118,17 @@ static int ring_fill(key_serial_t ring, const struct keys *keys)
 			return -errno;
 	}
 	return 0;
+}
+
+static int ring_load(key_serial_t ring, const struct keys *keys)
+{
+	int ret;
+
+	if (keyctl_link(ring, KEY_SPEC_PROCESS_KEYRING) < 0)
+		return -errno;
+	ret = ring_fill(ring, keys);
+	keyctl_unlink(ring, KEY_SPEC_PROCESS_KEYRING);
+	return ret;
 }
 
 /**
@@ -142,7 +156,7 @@ int shift_keys_load(const char *path, char *err, size_t errlen)
 	fclose(f);
 	if (!ret) {
 		ring = ring_find(err, errlen);
-		ret = ring < 0 ? -ENOENT : ring_fill(ring, &keys);
+		ret = ring < 0 ? -ENOENT : ring_load(ring, &keys);
 		if (ret && ring >= 0)
 			snprintf(err, errlen, "keyring %s: %s", KEYRING, strerror(-ret));
 	}

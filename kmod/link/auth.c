@@ -61,8 +61,7 @@ int shift_auth_init(void)
 	struct key *ring;
 
 	ring = keyring_alloc(".rdma_shift", GLOBAL_ROOT_UID, GLOBAL_ROOT_GID, current_cred(),
-			     (KEY_POS_ALL & ~KEY_POS_SETATTR) | KEY_USR_VIEW | KEY_USR_READ |
-			     KEY_USR_WRITE | KEY_USR_SEARCH,
+			     (KEY_POS_ALL & ~KEY_POS_SETATTR) | (KEY_USR_ALL & ~KEY_USR_SETATTR),
 			     KEY_ALLOC_NOT_IN_QUOTA, NULL, NULL);
 	if (IS_ERR(ring))
 		return PTR_ERR(ring);
