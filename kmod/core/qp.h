@@ -29,7 +29,7 @@ struct shift_srq_pool;
  * @SHIFT_LINK_NEWS_UP: it has come up.
  * @SHIFT_LINK_NEWS_DOWN: it went down.
  * @SHIFT_LINK_NEWS_SILENT: it went down, as the path loses all packets.
- * @SHIFT_LINK_NEWS_RESTARTED: its peer came back with another boot id.
+ * @SHIFT_LINK_NEWS_RESTARTED: its peer came back with another boot id, or came for the first time.
  */
 enum shift_link_news {
 	SHIFT_LINK_NEWS_UP,

@@ -432,7 +432,10 @@ const struct shift_link_ops shift_pairing_link_ops = {
 	.changed = link_changed,
 };
 
-/* The peer's node has restarted: its QP has ended, unless the QP is paired with a new one. */
+/*
+ * A link's peer is another kernel than before, or its first one.  If the QP is not paired with that
+ * kernel the node has restarted, and the peer's QP has ended.
+ */
 static void peer_restarted(struct shift_qp *sqp, struct shift_link *link)
 {
 	struct shift_link_info info;

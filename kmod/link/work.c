@@ -218,8 +218,8 @@ static void link_deliver_up(struct shift_link *link, struct shift_conn *c)
 		spin_unlock_irq(&link->lock);
 		return;
 	}
-	restarted = memchr_inv(link->peer_boot_id, 0, sizeof(link->peer_boot_id)) &&
-		    memcmp(link->peer_boot_id, c->boot_id, sizeof(c->boot_id));
+	/* also if it was never up: a QP may be paired over its other link, before a restart */
+	restarted = memcmp(link->peer_boot_id, c->boot_id, sizeof(c->boot_id));
 	memcpy(link->peer_boot_id, c->boot_id, sizeof(c->boot_id));
 	spin_unlock_irq(&link->lock);
 
