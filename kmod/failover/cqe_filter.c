@@ -72,8 +72,17 @@ enum shift_abi_cqe_answer shift_cqe_filter(struct shift_qp *sqp, const struct sh
 	case SHIFT_ST_FAIL:
 		break;
 	default:
-		if (test_bit(SHIFT_QPB_FENCED, &sqp->pend.flags))
-			break;	/* of work that the ledger has since the fence */
+		if (test_bit(SHIFT_QPB_FENCED, &sqp->pend.flags)) {
+			/*
+			 * Of work that the ledger has since the fence, or is about to have.  A QP
+			 * that breaks by itself meanwhile may not be stopped, and not be in the
+			 * ledger: then its application has to get an error all the same.
+			 */
+			if (!READ_ONCE(sqp->rec.live) && status != IB_WC_WR_FLUSH_ERR &&
+			    status_is_path_error(sqp, scq, status, cause))
+				set_bit(SHIFT_QPB_ERRORED, &sqp->pend.flags);
+			break;
+		}
 		if (test_bit(SHIFT_QPB_APP, &sqp->pend.flags)) {
 			answer = SHIFT_CQE_DELIVER;
 			set_bit(SHIFT_QPB_SHOWN, &sqp->pend.flags);
