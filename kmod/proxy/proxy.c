@@ -47,6 +47,17 @@ static void proxy_set_spare(struct shift_qp *sqp, u8 path, struct shift_proxy *b
 	WRITE_ONCE(sqp->proxies.qpn[path], b ? b->qp->qp_num : 0);
 }
 
+/*
+ * How much inline data a proxy QP has to take.  What the application's library says is not checked
+ * by its driver: that of mlx5 asks for -4 bytes if there are neither SGEs nor inline data.
+ */
+static u32 proxy_inline(const struct shift_qp *sqp)
+{
+	u32 bytes = sqp->app.init.cap.max_inline_data;
+
+	return bytes <= PAGE_SIZE ? bytes : 0;
+}
+
 static void proxy_event(struct ib_event *event, void *context)
 {
 	/* nothing to do: errors show in completions, too */
@@ -68,7 +79,7 @@ static struct shift_proxy *proxy_make(struct shift_qp *sqp, u8 path, struct ib_p
 						ibdev->attrs.max_send_sge),
 			.max_recv_sge = clamp_t(u32, sqp->app.init.cap.max_recv_sge, 1,
 						ibdev->attrs.max_recv_sge),
-			.max_inline_data = sqp->app.init.cap.max_inline_data,
+			.max_inline_data = proxy_inline(sqp),
 		},
 	};
 	struct shift_proxy *b;
