@@ -14,7 +14,7 @@ from pathlib import Path
 HERE = Path(__file__).resolve().parent
 KMOD = HERE.parents[1] / "kmod"
 # Seeds that fail without a mistake, for reasons that Documentation/known-issues.md gives.
-KNOWN = (36744,)
+KNOWN = ()
 
 
 @dataclass
