@@ -15,9 +15,10 @@
 
 enum kind { LOST, LATE, TWICE, OLD, DEAF };
 
-struct late { struct shift_link *link; struct shift_msg m; u64 ns; };
+struct late { struct shift_link *link; struct shift_msg m; u64 ns; u8 boot_id[16]; };
 
-static struct shift_msg old[OLD_MAX];	/* that have come before */
+/* that have come before */
+static struct { struct shift_msg m; u8 boot_id[16]; } old[OLD_MAX];
 static u32 n_old;
 static u32 late;			/* messages that are still to come */
 static u64 deaf_until;
@@ -27,7 +28,9 @@ static void late_thread(void *arg)
 	struct late *l = arg;
 
 	sim_sleep(l->ns);
-	shift_pairing_link_ops.received(l->link, &l->m);
+	/* never behind one of the next kernel, whatever a link does */
+	if (!memcmp(l->boot_id, l->link->peer_boot_id, 16))
+		shift_pairing_link_ops.received(l->link, &l->m);
 	shift_link_unref(l->link);
 	kfree(l);
 	late--;
@@ -39,6 +42,7 @@ static void comes_after(struct shift_link *link, const struct shift_msg *m, u64 
 
 	kref_get(&link->ref);
 	*l = (struct late) { .link = link, .m = *m, .ns = ns };
+	memcpy(l->boot_id, link->peer_boot_id, 16);
 	late++;
 	sim_thread_start(sim_this_end, "late message", late_thread, l, false);
 }
@@ -50,16 +54,17 @@ static void comes_late(struct shift_link *link, const struct shift_msg *m)
 }
 
 /* One for the same QP, of an earlier epoch, mostly of the same kind; NULL: there is none. */
-static const struct shift_msg *draw_old(const struct shift_msg *m)
+static const struct shift_msg *draw_old(const struct shift_link *link, const struct shift_msg *m)
 {
 	const struct shift_msg *may[OLD_MAX];
 	bool any = !sim_draw(4);
 	u32 i, n = 0;
 
 	for (i = 0; i < min(n_old, OLD_MAX); i++)
-		if (old[i].dst_cookie == m->dst_cookie && old[i].epoch < m->epoch &&
-		    (any || old[i].type == m->type))
-			may[n++] = &old[i];
+		if (old[i].m.dst_cookie == m->dst_cookie && old[i].m.epoch < m->epoch &&
+		    (any || old[i].m.type == m->type) &&
+		    !memcmp(old[i].boot_id, link->peer_boot_id, 16))
+			may[n++] = &old[i].m;
 	return n ? may[sim_draw(n)] : NULL;
 }
 
@@ -87,7 +92,7 @@ static void received(struct shift_link *link, const struct shift_msg *m)
 {
 	enum kind kind = sim_draw(sim_mail.calm ? DEAF : DEAF + 1);
 	u64 ms = 20 + sim_draw(sim_draw(2) ? 300 : 1500);
-	const struct shift_msg *before = kind == OLD ? draw_old(m) : NULL;
+	const struct shift_msg *before = kind == OLD ? draw_old(link, m) : NULL;
 
 	if (m->type == SHIFT_MSG_REQ)
 		sim_asked(m->src_cookie, m->dst_cookie, m->epoch, m->req.to, m->req.t_detect);
@@ -98,7 +103,8 @@ static void received(struct shift_link *link, const struct shift_msg *m)
 		return;
 	if (kind == OLD && !before)
 		kind = TWICE;
-	old[n_old++ % OLD_MAX] = *m;
+	old[n_old % OLD_MAX].m = *m;
+	memcpy(old[n_old++ % OLD_MAX].boot_id, link->peer_boot_id, 16);
 	if (!happens(before ?: m, kind, ms)) {
 		shift_pairing_link_ops.received(link, m);
 		return;
