@@ -14,6 +14,7 @@
 #include <linux/cred.h>
 #include <linux/key.h>
 #include <linux/random.h>
+#include <linux/sched/mm.h>
 #include "core/node.h"
 #include "core/stat.h"
 #include "link/auth.h"
@@ -265,6 +266,7 @@ static int auth_go_on(struct shift_conn *c, struct shift_link_buf *buf)
 static void auth_work(struct work_struct *work)
 {
 	struct shift_conn *c = container_of(work, struct shift_conn, auth.work);
+	unsigned int noio = memalloc_noio_save();
 	struct shift_link_buf *buf;
 	int err = 0;
 
@@ -276,6 +278,7 @@ static void auth_work(struct work_struct *work)
 		err = auth_take(c, buf) ?: auth_go_on(c, buf);
 	if (err && err != -ENOTCONN)
 		shift_conn_fail(c, "proof", err);
+	memalloc_noio_restore(noio);
 }
 
 /**
