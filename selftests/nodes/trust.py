@@ -3,7 +3,7 @@
 
 import shift
 from nodes.failover import on_backup, pull, shape, start
-from registry import BARE, STOCK, test
+from registry import BARE, MAIN, STOCK, test
 from testbed import check, each, wait_for
 
 BELIEVED, REFUSED = 0, 3
@@ -104,7 +104,7 @@ def no_link(bed):
     check(not any(up(node) for node in bed.nodes[:2]), "a link is up")
 
 
-@test("trust", "nodes prove that they know the key", STOCK)
+@test("trust", "nodes prove that they know the key", MAIN)
 def keys(bed):
     """Traffic goes on while links come up with proofs; who knows no key is refused."""
     nodes = bed.nodes[:2]
