@@ -150,6 +150,8 @@ struct mls_qp {
 	u32 send_depth;
 	u32 recv_depth;
 	u32 recvs;		/* in rxe's hands */
+	u32 held;		/* flushed by rxe before the error of a send was told */
+	u16 held_first;		/* index of the first of these */
 	u32 flight_first;
 	u32 flight_next;
 	u16 sq_head;		/* basic blocks taken */
@@ -354,11 +356,13 @@ int mls_wqe_scatter(struct mls_dev *dev, struct ib_pd *ibpd, const void *segs, u
 /* sq.c */
 bool mls_sq_run(struct mls_qp *qp);
 void mls_sq_complete(struct mls_qp *qp, const struct ib_wc *wc);
+bool mls_sq_owes_error(struct mls_qp *qp, const struct ib_wc *wc);
 void mls_sq_forget(struct mls_qp *qp);
 
 /* rq.c */
 bool mls_rq_run(struct mls_qp *qp);
 void mls_rq_complete(struct mls_qp *qp, const struct ib_wc *wc);
+void mls_rq_flush_held(struct mls_qp *qp);
 
 /* engine.c */
 int mls_engine_start(struct mls_dev *dev);

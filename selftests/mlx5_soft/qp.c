@@ -218,6 +218,7 @@ static void qp_reset(struct mls_qp *qp)
 	qp->epoch = ++qp_dev(qp)->next_number;
 	mls_sq_forget(qp);
 	qp->recvs = 0;
+	qp->held = 0;
 	qp->sq_head = 0;
 	qp->rq_head = 0;
 	qp->stopped = false;

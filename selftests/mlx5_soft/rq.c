@@ -56,7 +56,7 @@ bool mls_rq_run(struct mls_qp *qp)
 		return true;
 	}
 	if (qp->state == IB_QPS_ERR) {
-		if (qp->recvs)
+		if (qp->recvs || qp->held)
 			return false;
 		rq_flush(qp, db);
 		return true;
@@ -68,6 +68,13 @@ bool mls_rq_run(struct mls_qp *qp)
 	return true;
 }
 
+/* Flush the receives that were held until the error of a send was told. */
+void mls_rq_flush_held(struct mls_qp *qp)
+{
+	for (; qp->held; qp->held--)
+		mls_cqe_flush(qp, MLS_RECV, qp->held_first++, 0);
+}
+
 void mls_rq_complete(struct mls_qp *qp, const struct ib_wc *wc)
 {
 	if ((wc->wr_id >> 16 & 0xffff) == MLS_SRQ_RECV) {
@@ -75,6 +82,11 @@ void mls_rq_complete(struct mls_qp *qp, const struct ib_wc *wc)
 			qp->srq->posted--;
 	} else if (qp->recvs) {
 		qp->recvs--;
+		if (mls_sq_owes_error(qp, wc)) {
+			if (!qp->held++)
+				qp->held_first = (u16)wc->wr_id;
+			return;
+		}
 	}
 	mls_cqe_recv(qp, (u16)wc->wr_id, wc);
 	if (wc->status != IB_WC_SUCCESS)

@@ -178,6 +178,15 @@ static bool sq_no_carrier(struct mls_qp *qp, const struct ib_wc *wc)
 	       ndev && !netif_carrier_ok(ndev);
 }
 
+/*
+ * rxe flushes receives and sends in any order.  A NIC tells the error that broke the QP before any
+ * flush: is this one of a receive that comes too early?
+ */
+bool mls_sq_owes_error(struct mls_qp *qp, const struct ib_wc *wc)
+{
+	return flights(qp) && sq_no_carrier(qp, wc);
+}
+
 /* A completion of rxe's for the oldest send that it has. */
 void mls_sq_complete(struct mls_qp *qp, const struct ib_wc *wc)
 {
@@ -203,8 +212,10 @@ void mls_sq_complete(struct mls_qp *qp, const struct ib_wc *wc)
 	syndrome = mls_syndrome(status);
 	mls_cqe_send(qp, flight, syndrome);
 	flight_pop(qp);
-	if (syndrome)
+	if (syndrome) {
 		mls_qp_break(qp);
+		mls_rq_flush_held(qp);
+	}
 	sq_retire(qp);
 }
 
