@@ -343,6 +343,8 @@ static int nl_peer_set(struct sk_buff *request, struct genl_info *info)
 			goto free;
 	}
 	err = shift_peer_set(name, nics, n, info->extack);
+	if (!err)
+		shift_link_peer_set(name);
 free:
 	kvfree(nics);
 	return err;
@@ -356,7 +358,10 @@ static int nl_peer_del(struct sk_buff *request, struct genl_info *info)
 	err = nl_node_name(info, &name);
 	if (err)
 		return err;
-	return shift_peer_del(name, info->extack);
+	err = shift_peer_del(name, info->extack);
+	if (!err)
+		shift_link_peer_del(name);
+	return err;
 }
 
 static int nl_stat_get(struct sk_buff *request, struct genl_info *info)

@@ -263,6 +263,11 @@ void shift_conn_establish(struct shift_conn *c)
 
 	if (c->closing || c->established || link->pending != c || !shift_auth_ready(c))
 		return;
+	/* the node may have been removed since the connection was asked for */
+	if (shift_peer_node(&link->remote, c->node)) {
+		shift_conn_retire(c, "its node is not in the directory", 0);
+		return;
+	}
 	link->pending = NULL;
 	link->conn = c;
 	link->up = false;

@@ -460,6 +460,48 @@ void shift_link_device_up(struct ib_device *dev)
 }
 
 /**
+ * shift_link_peer_set - a node is in the directory now, or has other GIDs: connect its links
+ * @node: its name.
+ *
+ * Context: process, may sleep.
+ */
+void shift_link_peer_set(const char *node)
+{
+	char name[SHIFT_NODE_MAX];
+	struct shift_link *link;
+
+	mutex_lock(&shift_links_lock);
+	list_for_each_entry(link, &shift_links, list) {
+		if (shift_peer_node(&link->remote, name) || strcmp(name, node))
+			continue;
+		spin_lock_irq(&link->lock);
+		shift_link_retry_now(link);
+		spin_unlock_irq(&link->lock);
+	}
+	mutex_unlock(&shift_links_lock);
+}
+
+/**
+ * shift_link_peer_del - a node is in the directory no more: end its links
+ * @node: its name.
+ *
+ * Context: process, may sleep.
+ */
+void shift_link_peer_del(const char *node)
+{
+	struct shift_link *link;
+
+	mutex_lock(&shift_links_lock);
+	list_for_each_entry(link, &shift_links, list) {
+		spin_lock_irq(&link->lock);
+		if (link->conn && !strcmp(link->conn->node, node))
+			shift_conn_retire(link->conn, "its node was removed from the directory", 0);
+		spin_unlock_irq(&link->lock);
+	}
+	mutex_unlock(&shift_links_lock);
+}
+
+/**
  * shift_link_device_renamed - show a device's links under its new name
  * @dev: the device; the RDMA core holds a lock, so that the name is stable.
  *

@@ -72,6 +72,9 @@ struct shift_link_ops {
 struct shift_link *shift_link_get(struct ib_device *dev, const union ib_gid *local,
 				  const union ib_gid *remote);
 void shift_link_put(struct shift_link *link);	/* process context */
+/* to be called after shift_peer_set() and shift_peer_del() */
+void shift_link_peer_set(const char *node);
+void shift_link_peer_del(const char *node);
 void shift_link_use(struct shift_link *link, struct shift_link_user *user);
 void shift_link_unuse(struct shift_link *link, struct shift_link_user *user);
 void shift_link_guard(struct shift_link *link, bool on);	/* one protected QP more, or less */

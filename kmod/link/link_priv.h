@@ -53,6 +53,7 @@ struct shift_link_buf {
  * @dev: of @pd, @cq and the mappings.
  * @qp: as in @cm_id, for posting.
  * @boot_id: from the HELLO.
+ * @node: of the directory, to which it was established.
  * @hello: the peer's HELLO was accepted.
  * @established: UP was queued.
  * @told: UP was delivered.  Only the delivery work uses it.
@@ -76,6 +77,7 @@ struct shift_conn {
 	struct ib_cq *cq;
 	struct ib_qp *qp;
 	u8 boot_id[16];
+	char node[SHIFT_NODE_MAX];
 	bool hello;
 	bool established;
 	bool told;
@@ -222,7 +224,7 @@ void shift_neigh_uninit(void);
 bool shift_port_is_privileged(u16 port);
 int shift_listener_start(void);
 void shift_listener_stop(void);
-void shift_session_join(struct shift_link *link);
+void shift_session_join(struct shift_link *link, const char *node);
 void shift_session_leave(struct shift_link *link);
 void shift_peer_clear(void);
 

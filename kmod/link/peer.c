@@ -299,7 +299,7 @@ err:
 }
 
 /**
- * shift_peer_del - forget a node; its links stay until they fail
+ * shift_peer_del - forget a node; shift_link_peer_del() ends its links
  * @node: its name.
  * @extack: gets the reason of a refusal; may be NULL.
  *

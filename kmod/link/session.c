@@ -43,17 +43,18 @@ static struct shift_session *session_find(const u8 *boot_id, const char *node)
 /**
  * shift_session_join - a link has come up
  * @link: its peer_boot_id is known.  If there is no memory it stays without a session.
+ * @node: of the directory, to which it is connected.
  *
  * Context: delivery work of the link.
  */
-void shift_session_join(struct shift_link *link)
+void shift_session_join(struct shift_link *link, const char *node)
 {
 	struct shift_session *s, *new = kzalloc(sizeof(*new), GFP_NOIO);
 
 	if (!new)
 		return;
 	memcpy(new->boot_id, link->peer_boot_id, sizeof(new->boot_id));
-	shift_peer_node(&link->remote, new->node);
+	strscpy(new->node, node, sizeof(new->node));
 	INIT_LIST_HEAD(&new->links);
 
 	spin_lock_bh(&shift_sessions_lock);

@@ -168,7 +168,8 @@ static void link_timer(struct work_struct *work)
 		shift_conn_retire(link->pending, "not established in time", 0);
 	} else if (link->pending) {
 		shift_link_arm(link, &link->timer, link->deadline - jiffies);
-	} else if (!link->conn && link->active && link->users && link->dev) {
+	} else if (!link->conn && link->active && link->users && link->dev &&
+		   shift_peer_knows(&link->remote)) {
 		/* so counted, the attempt keeps the device from being removed */
 		link->conns++;
 		connect = link->dev;
@@ -239,7 +240,7 @@ static void link_deliver_up(struct shift_link *link, struct shift_conn *c)
 	if (c->told) {
 		pr_info_ratelimited("link %u: %s to %pI6c is up\n", link->id, link->name,
 				    link->remote.raw);
-		shift_session_join(link);
+		shift_session_join(link, c->node);
 		shift_link_ops->changed(link);
 		shift_link_tell(link, SHIFT_LINK_NEWS_UP);
 	}

@@ -173,6 +173,37 @@ def other_keys(bed):
             node.must("shiftctl key clear")
 
 
+@test("trust", "a peer that is removed has no link, whoever connects, until it is there again", STOCK)
+def removed(bed):
+    """Its QPs go on without protection; one node is enough to end it."""
+    nodes = bed.nodes[:2]
+    for one, other in (nodes, nodes[::-1]):
+        verify = start(bed, *shape(4096, 1))
+        shift.wait_session(bed, 2)
+        verify.go()
+        verify.more(1)
+        counters = shift.Counters(bed)
+        shift.must(one, "peer", "del", other.name)
+        for node in nodes:
+            wait_for(f"{node.name}: no link is up", lambda node=node: not up(node), 60)
+            shift.wait_reason(node, "no-session")
+        # the side that connects tries again after a second at most, as its directory has the peer
+        if other.address(0) < one.address(0):
+            refused(one)
+        verify.more(2)
+        check(not up(one), "there is a link again")
+        shift.introduce(bed)
+        shift.wait_session(bed, 2)
+        for node in nodes:
+            shift.protected(node, 1)
+        pull(bed, "local")
+        on_backup(bed, 1)
+        verify.more(2)
+        verify.finish()
+        counters.still("failed", "illegal", "msg_bad")
+        bed.plug_all()
+
+
 @test("trust", "a port that any user may have is refused at load", STOCK, state=BARE)
 def user_port(bed):
     """Any user could listen on it."""
