@@ -198,6 +198,17 @@ void shift_config_free(struct shift_config *c)
 	free(c);
 }
 
+/* Is a node no peer, whatever the directory says of it? */
+bool shift_config_expels(const struct shift_config *config, const char *node)
+{
+	unsigned int i;
+
+	for (i = 0; i < config->n_expelled; i++)
+		if (!strcmp(config->expelled[i], node))
+			return true;
+	return false;
+}
+
 static bool same(const char *a, const char *b)
 {
 	return a && b ? !strcmp(a, b) : a == b;

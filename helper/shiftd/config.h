@@ -10,6 +10,7 @@
 #define SHIFT_PAIRS_MAX		SHIFT_PEER_NICS_MAX
 #define SHIFT_ENDPOINTS_MAX	16
 #define SHIFT_STATIC_PEERS_MAX	1024
+#define SHIFT_EXPELLED_MAX	64
 
 struct shift_config_pair {
 	int line;
@@ -22,6 +23,9 @@ struct shift_config_pair {
 struct shift_config {
 	char node[SHIFT_NODE_MAX];
 	char *auth_file;		/* keys of the cluster; NULL: none */
+	/* nodes that are no peers, whatever the directory says */
+	unsigned int n_expelled;
+	char expelled[SHIFT_EXPELLED_MAX][SHIFT_NODE_MAX];
 
 	unsigned int n_pairs;
 	struct shift_config_pair pairs[SHIFT_PAIRS_MAX];
@@ -51,6 +55,7 @@ struct shift_config *shift_config_parse(FILE *f, const char *name, char *err,
 struct shift_config *shift_config_load(const char *path, char *err,
 				       size_t errlen);
 void shift_config_free(struct shift_config *config);
+bool shift_config_expels(const struct shift_config *config, const char *node);
 bool shift_config_same_etcd(const struct shift_config *a,
 			    const struct shift_config *b);
 

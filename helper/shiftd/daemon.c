@@ -139,6 +139,7 @@ static int on_sync(sd_event_source *source, uint64_t usec, void *arg)
 		.hold_ms = d->config->hold * 1000ULL,
 	};
 	uint64_t next, again;
+	unsigned int i;
 
 	(void)source;
 	(void)usec;
@@ -151,6 +152,8 @@ static int on_sync(sd_event_source *source, uint64_t usec, void *arg)
 		sync_within(d, RESYNC_MS);
 		return 0;
 	}
+	for (i = 0; i < d->config->n_expelled; i++)
+		shift_peers_remove(&peers, d->config->expelled[i]);
 	again = shift_sync_run(d->sync, &want);
 	publish_in_use(d);
 	shift_peers_clear(&peers);

@@ -81,17 +81,39 @@ static int set_file(struct conf_parser *p, char **slot, const char *key,
 	return set_string(p, slot, key, value);
 }
 
-static int node_key(struct conf_parser *p, const char *key, const char *value)
+static int set_node(struct conf_parser *p, char slot[SHIFT_NODE_MAX], const char *value)
 {
-	if (!strcmp(key, "auth_file"))
-		return set_file(p, &p->config->auth_file, key, value);
-	if (strcmp(key, "name"))
-		return conf_fail(p, "unknown key '%s' in [node] (known: auth_file, name)", key);
 	if (!shift_name_ok(value, SHIFT_NODE_MAX))
 		return conf_fail(p, "'%s' is not a node name, which has 1 to %d letters, digits, '.', '_' and '-'",
 				 value, SHIFT_NODE_MAX - 1);
-	strcpy(p->config->node, value);
+	strcpy(slot, value);
 	return 0;
+}
+
+static int add_expelled(struct conf_parser *p, const char *node)
+{
+	struct shift_config *c = p->config;
+
+	if (c->n_expelled == SHIFT_EXPELLED_MAX)
+		return conf_fail(p, "more than %d nodes are expelled", SHIFT_EXPELLED_MAX);
+	return set_node(p, c->expelled[c->n_expelled++], node);
+}
+
+static int node_key(struct conf_parser *p, const char *key, char *value)
+{
+	char *one;
+	int ret = 0;
+
+	if (!strcmp(key, "auth_file"))
+		return set_file(p, &p->config->auth_file, key, value);
+	if (!strcmp(key, "name"))
+		return set_node(p, p->config->node, value);
+	if (strcmp(key, "expelled"))
+		return conf_fail(p, "unknown key '%s' in [node] (known: auth_file, expelled, name)",
+				 key);
+	while (!ret && (one = strsep(&value, ",")))
+		ret = add_expelled(p, conf_trim(one));
+	return ret;
 }
 
 static int set_dev(struct conf_parser *p, char slot[SHIFT_DEV_MAX],

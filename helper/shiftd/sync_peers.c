@@ -77,26 +77,28 @@ static uint64_t set_peers(struct shift_sync_peers *s, struct shift_kernel *k,
 /*
  * A peer nobody wants: one this run had set was held by the directory; one
  * found in the kernel is held here.  While a link to it is up it stays in any
- * case: that a daemon or etcd is away must not cost anyone a failover.
+ * case: that a daemon or etcd is away must not cost anyone a failover.  One that
+ * is expelled goes at once, and the kernel ends its links.
  */
 static uint64_t del_peer(struct shift_kernel *k,
 			 const struct shift_sync_want *want,
 			 const struct shift_peer *peer,
 			 struct shift_known_peer *known)
 {
+	bool expelled = shift_config_expels(want->config, peer->node);
 	uint64_t due;
 
 	known->seen = true;
 	if (!known->stale_since)
 		known->stale_since = want->now_ms ? want->now_ms : 1;
-	if (!known->ours) {
+	if (!known->ours && !expelled) {
 		if (!want->complete)
 			return SHIFT_SYNC_NEVER;
 		due = known->stale_since + want->hold_ms;
 		if (want->now_ms < due)
 			return due - want->now_ms;
 	}
-	if (shift_kernel_is_connected(k, peer)) {
+	if (!expelled && shift_kernel_is_connected(k, peer)) {
 		if (!known->told_connected)
 			log_info("peer %s: gone from the directory, kept while a link to it is up",
 				 peer->node);
@@ -109,7 +111,7 @@ static uint64_t del_peer(struct shift_kernel *k,
 			      shift_kernel_error(k));
 		return SHIFT_SYNC_RETRY_MS;
 	}
-	log_info("peer %s: removed", known->node);
+	log_info("peer %s: %s", known->node, expelled ? "expelled" : "removed");
 	known->seen = false;
 	return SHIFT_SYNC_NEVER;
 }

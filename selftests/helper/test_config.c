@@ -24,7 +24,7 @@ static void full(void)
 {
 	struct shift_config *c = parse(
 		"# comment\n; comment\n\n"
-		"[node]\nname = node-a.rack_1\nauth_file = /etc/keys\n"
+		"[node]\nname = node-a.rack_1\nauth_file = /etc/keys\nexpelled = b, c\n"
 		"[pair]\ndefault=rxe0\nbackup = rxe1, rxe2\npolicy = at-least-once\n"
 		" [ pair ] \r\n default = rxe1 \r\n backup=rxe0\r\n"
 		"[etcd]\nendpoints=http://h1:1, https://[2001:db8::1]:2/\n"
@@ -43,6 +43,8 @@ static void full(void)
 	}
 	CHECK(!strcmp(c->node, "node-a.rack_1"));
 	CHECK(!strcmp(c->auth_file, "/etc/keys"));
+	CHECK(shift_config_expels(c, "b") && shift_config_expels(c, "c"));
+	CHECK(!shift_config_expels(c, "node-a.rack_1"));
 	CHECK(c->n_pairs == 2);
 	CHECK(!strcmp(c->pairs[0].dev, "rxe0"));
 	CHECK(c->pairs[0].n_backups == 2);
@@ -105,6 +107,7 @@ static void refused(void)
 	static const struct { const char *text, *says; } bad[] = {
 		{ "name=a\n", "conf:1: 'name' comes before" },
 		{ "[node]\nnme=a\n", "conf:2: unknown key 'nme'" },
+		{ "[node]\nexpelled=a,,b\n", "conf:2: '' is not a node name" },
 		{ "[node]\nauth_file=keys\n", "conf:2: 'auth_file' must be an absolute path" },
 		{ "[node]\nauth_file=/a\nauth_file=/b\n", "conf:3: 'auth_file' is given twice" },
 		{ "[node]\nname=a/b\n", "conf:2: 'a/b' is not a node name" },

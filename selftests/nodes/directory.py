@@ -220,6 +220,31 @@ def without_shiftd(bed):
         gone_on(bed, verify, 2)
 
 
+@test("directory", "a node is expelled, and let in again", FULL, LOADED)
+def expelled(bed):
+    """Whatever etcd and the node's own shiftd say."""
+    client, server = bed.nodes[:2]
+
+    def configure(change):
+        client.must(f"sed -i '{change}' /etc/shiftd.conf && killall -HUP shiftd")
+
+    with Directory(bed):
+        verify = start(bed, *shape(4096, 1))
+        verify.go()
+        verify.more(1)
+        configure(f"s/^name.*/&\\nexpelled = {server.name}/")
+        wait_for("it is no peer", lambda: not shift.show(client, "peer"), 30)
+        for node in bed.nodes[:2]:
+            wait_for(f"{node.name}: no link is up", lambda node=node: not any(
+                row["state"] == "up" for row in shift.show(node, "link")), 60)
+            shift.wait_reason(node, "no-session")
+        verify.more(2)
+        configure("/^expelled/d")
+        for node in bed.nodes[:2]:
+            shift.protected(node, 1)
+        gone_on(bed, verify, 1)
+
+
 @test("directory", "etcd stopped under traffic, then a failover", state=LOADED)
 def without_etcd(bed):
     """The directory is not in the failure path."""
