@@ -30,7 +30,7 @@ void sim_asked(u64 from, u64 to, u32 epoch, u8 path, u64 fault)
 	};
 	u32 i;
 
-	for (i = 0; i < min(asks, KEPT); i++)
+	for (i = 0; i < min(asks, KEPT) && !sim_hostile; i++)
 		if (of_one_connection(&ask[i], &new) && ask[i].epoch == epoch &&
 		    (ask[i].from != from || ask[i].path != path || ask[i].fault != fault))
 			sim_fail("epoch %u is asked for twice", epoch);
@@ -43,7 +43,7 @@ void sim_begins(u64 from, u64 to, u32 epoch, u32 psn)
 	const struct number new = { .from = from, .to = to, .epoch = epoch, .psn = psn };
 	u32 i;
 
-	for (i = 0; i < min(readies, KEPT); i++)
+	for (i = 0; i < min(readies, KEPT) && !sim_hostile; i++)
 		if (ready[i].from == from && ready[i].to == to && ready[i].psn == psn &&
 		    (ready[i].epoch ^ epoch) & 0xff)
 			sim_fail("epochs %u and %u have the same PSNs", ready[i].epoch, epoch);

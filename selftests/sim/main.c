@@ -33,7 +33,8 @@ static void usage(void)
 	     "  --brief     do not shorten failing runs\n"
 	     "  --twice     each run twice: the two must be the same\n"
 	     "  --rules     rules of pure/fsm.c that were not taken\n"
-	     "  --loud      let sanitizers write");
+	     "  --loud      let sanitizers write\n"
+	     "  --hostile   the kernel of end b tells lies to that of end a");
 }
 
 static u64 trace_runs(u64 seed, u64 runs)
@@ -77,6 +78,8 @@ static void print_results(const struct results *r, double seconds)
 	       (unsigned long long)f->handbacks, (unsigned long long)f->failed);
 	printf("%llu operations, %llu replayed, %llu resumed\n", (unsigned long long)f->operations,
 	       (unsigned long long)f->replayed, (unsigned long long)f->resumed);
+	if (sim_hostile)
+		printf("%llu messages to a\n", (unsigned long long)f->lies);
 }
 
 static u64 run_many(u64 seed, u64 runs, u32 jobs, bool stop, bool brief)
@@ -100,7 +103,8 @@ int main(int argc, char **argv)
 		{ "runs", 1, NULL, 'n' }, { "seed", 1, NULL, 's' }, { "only", 1, NULL, 'o' },
 		{ "trace", 0, NULL, 't' }, { "keep", 1, NULL, 'k' }, { "stop", 0, NULL, 'x' },
 		{ "brief", 0, NULL, 'b' }, { "loud", 0, NULL, 'l' }, { "twice", 0, NULL, 'w' },
-		{ "jobs", 1, NULL, 'j' }, { "rules", 0, NULL, 'r' }, { "help", 0, NULL, 'h' }, {},
+		{ "jobs", 1, NULL, 'j' }, { "rules", 0, NULL, 'r' },
+		{ "hostile", 0, NULL, 'e' }, { "help", 0, NULL, 'h' }, {},
 	};
 	static u32 keep[KEEP_MAX];
 	bool trace = false, stop = false, brief = false, twice = false, rules = false;
@@ -121,6 +125,7 @@ int main(int argc, char **argv)
 		case 'l': sim_loud = true; break;
 		case 'w': twice = true; break;
 		case 'r': rules = true; break;
+		case 'e': sim_hostile = true; break;
 		default: usage(); return c != 'h';
 		}
 	}

@@ -85,8 +85,11 @@ bool op_is_answered(const struct op *op)
 u64 sim_read(int end, const struct sim_wr *wr, u32 packet, bool again)
 {
 	struct side *from;
-	struct op *op = op_of(wr, packet, &from);
+	struct op *op;
 
+	if (sim_hostile)
+		return 0;
+	op = op_of(wr, packet, &from);
 	is_executed_at(end, from);
 	/* it may be asked again, perhaps of another QP's request, but the first time is in order */
 	if (!op->executed && !again)
@@ -101,10 +104,15 @@ u64 sim_read(int end, const struct sim_wr *wr, u32 packet, bool again)
 u64 sim_atomic(int end, int net, const struct sim_wr *wr)
 {
 	struct side *from;
-	struct op *op = op_of(wr, 0, &from);
-	u32 n = op - from->op;
-	u64 *c = &counter[end][op->cell];
+	struct op *op;
+	u64 *c;
+	u32 n;
 
+	if (sim_hostile)
+		return 0;
+	op = op_of(wr, 0, &from);
+	n = op - from->op;
+	c = &counter[end][op->cell];
 	is_executed_at(end, from);
 	if (net && !plan.global)
 		sim_fail("atomic %u of qp %u is executed by a NIC that is not atomic to the other",
@@ -125,9 +133,13 @@ u64 sim_atomic(int end, int net, const struct sim_wr *wr)
 void sim_landed(int end, const struct sim_wr *wr, u32 packet, u64 data)
 {
 	struct side *from;
-	struct op *op = op_of(wr, packet, &from);
-	u32 n = op - from->op;
+	struct op *op;
+	u32 n;
 
+	if (sim_hostile)
+		return;
+	op = op_of(wr, packet, &from);
+	n = op - from->op;
 	if (from->end != end)
 		sim_fail("the answer to operation %u of qp %u goes to the other end", n, from->qpn);
 	if (from->error || n < from->completed)

@@ -26,7 +26,8 @@ static struct recvs *shared_of(int end, u64 addr)
 /* A receive is lent to the application's ring: from now on two places have some. */
 void sim_recv_lent(int end, u64 addr)
 {
-	shared_of(end, addr)->lent = true;
+	if (!sim_hostile)
+		shared_of(end, addr)->lent = true;
 }
 
 static bool ring_has(const struct sim_ring *ring, u64 addr)
@@ -47,7 +48,7 @@ void recvs_home(int end)
 	u32 r;
 
 	sim_log("%c application: its receives are in the ring again", 'a' + end);
-	for (r = 0; r < q->posted; r++)
+	for (r = 0; r < q->posted && !sim_hostile; r++)
 		if (q->recv[r].state == RECV_POSTED && !ring_has(ring, ADDR(q, r)))
 			sim_fail("receive %u of a shared queue is not in the ring again", r);
 	/* as if all had been lent */
@@ -82,10 +83,14 @@ static void taken_in_order(struct recvs *q, u32 r, u32 srq)
  */
 void sim_recv_taken(int end, u64 addr, u32 srq, bool ring)
 {
-	struct recvs *q = shared_of(end, addr);
 	u32 r = addr >> 16 & 0xffff;
-	bool lent = ring && q->from && q->from != srq;
+	struct recvs *q;
+	bool lent;
 
+	if (sim_hostile)
+		return;
+	q = shared_of(end, addr);
+	lent = ring && q->from && q->from != srq;
 	if (q->recv[r].state != RECV_POSTED && q->recv[r].state != RECV_DROPPED)
 		sim_fail("receive %u of a shared queue is taken twice", r);
 	if (lent && !q->lent)
@@ -100,7 +105,8 @@ void sim_recv_taken(int end, u64 addr, u32 srq, bool ring)
 
 void sim_recv_dropped(int end, u64 addr)
 {
-	shared_of(end, addr)->recv[addr >> 16 & 0xffff].state = RECV_DROPPED;
+	if (!sim_hostile)
+		shared_of(end, addr)->recv[addr >> 16 & 0xffff].state = RECV_DROPPED;
 }
 
 /* Operation @id was executed with the receive. */
@@ -149,7 +155,7 @@ void saw_limit(struct ib_event *event, void *context)
 	struct shared *srq = context;
 
 	sim_log("%c application: few receives are left", 'a' + (int)(srq - shared));
-	if (!srq->limit && !srq->unsure && !srq->asking && !srq->again)
+	if (!srq->limit && !srq->unsure && !srq->asking && !srq->again && !sim_hostile)
 		sim_fail("an SRQ has an event that nobody has asked for");
 	if (!srq->limit)
 		srq->again = false;
@@ -177,6 +183,11 @@ void saw_recv(struct side *s, const struct sim_wc *wc)
 	struct recvs *q = s->recvs;
 	const struct op *op;
 
+	if (sim_hostile) {
+		q->shown += q->shown < q->posted;
+		s->error |= wc->status;
+		return;
+	}
 	if (r >= q->posted)
 		sim_fail("qp %u has a completion of receive %u, which nobody has posted", s->qpn,
 			 r);

@@ -53,9 +53,16 @@ u32 sim_memory_upsets(u32 odds);	/* returns what they were */
 
 /* world.c: one run, by the seed that was drawn from */
 struct sim_figures {
-	u64 failovers, moves, handbacks, failed, replayed, resumed, protected, operations;
+	u64 failovers, moves, handbacks, failed, replayed, resumed, protected, operations, lies;
 };
 void sim_run(struct sim_figures *figures);
+
+/*
+ * world.c: the kernel of end b lies to that of end a, in all that it says of QPs.  Then data, order
+ * and completions are as they may be; what is looked at is the kernels themselves.
+ */
+extern bool sim_hostile;
+extern u64 sim_lies;		/* messages that were told in this run */
 
 /* child.c: a message of sim_fail() ends the run here */
 void sim_failed(const char *message) __attribute__((noreturn));

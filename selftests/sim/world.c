@@ -13,6 +13,8 @@ struct side side[QPS_MAX][SIM_ENDS];
 struct shared shared[SIM_ENDS];
 struct plan plan;
 bool stopping, over, may_fail, harmed, unpaired;
+bool sim_hostile;
+u64 sim_lies;
 u32 phase, helpers;
 struct sim_mail sim_mail;
 
@@ -184,6 +186,10 @@ static void draw_plan(void)
 	plan.again = !sim_draw(6);
 	/* of what a link delivers nothing may be lost then */
 	plan.anew = plan.mild && !plan.mail && sim_draw(2);
+	if (sim_hostile) {
+		plan.mild = plan.again = plan.anew = false;
+		may_fail = true;
+	}
 	sides_draw();
 }
 
@@ -197,6 +203,7 @@ void sim_run(struct sim_figures *f)
 	memset(shared, 0, sizeof(shared));
 	asks_start();
 	stopping = over = false;
+	sim_lies = 0;
 	phase = 0;
 	helpers = 0;
 	sim_verb_odds = 0;
@@ -233,7 +240,7 @@ void sim_run(struct sim_figures *f)
 
 		for (i = 0; i < __SHIFT_STAT_MAX; i++)
 			n[i] = kernel[end]->stat(i) - before[end][i];
-		if (oracle_twice(end) > n[SHIFT_STAT_DOUBTFUL])
+		if (oracle_twice(end) > n[SHIFT_STAT_DOUBTFUL] && !sim_hostile)
 			sim_fail("%u operations of end %d were executed twice, %llu are called doubtful",
 				 oracle_twice(end), end,
 				 (unsigned long long)n[SHIFT_STAT_DOUBTFUL]);
@@ -247,4 +254,5 @@ void sim_run(struct sim_figures *f)
 	}
 	for_each_side(s)
 		f->operations += s->completed;
+	f->lies += sim_lies;
 }

@@ -37,6 +37,7 @@ static int end_start(int end, struct sim_dev *dev, struct sim_dev *dev1, const u
 		r[i] = get_random_u32();
 	memcpy(shift_boot_id, r, sizeof(r));
 	sim_mail_start();
+	sim_liar_start();
 	sim_task.mm = &mm;
 	own = dev;
 	peer_gid = *peer;

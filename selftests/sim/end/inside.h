@@ -9,6 +9,7 @@
 #include "core/provider.h"
 #include "core/qp.h"
 
+struct shift_link;
 struct shift_link_ops;
 
 extern int sim_this_end;
@@ -29,6 +30,11 @@ bool sim_links_up(const struct shift_qp *sqp);
 extern const struct shift_link_ops sim_mail_ops;
 void sim_mail_start(void);
 void sim_mail_wait(void);		/* until nothing is late */
+
+/* liar.c */
+void sim_liar_start(void);
+void sim_lie(struct shift_link *link, const struct shift_msg *m,
+	     void (*received)(struct shift_link *link, const struct shift_msg *m));
 
 /* rules.c */
 void sim_storm(u64 ns);

@@ -20,10 +20,18 @@ int sim_conn_post_send(struct shift_conn *c, const struct shift_msg *m)
 	return shift_conn_post_send(c, m);
 }
 
-static void link_received(struct shift_link *link, const struct shift_msg *m)
+static void heeded(struct shift_link *link, const struct shift_msg *m)
 {
 	sim_message(sim_this_end, link->peer_boot_id, m->src_cookie);
 	sim_mail_ops.received(link, m);
+}
+
+static void link_received(struct shift_link *link, const struct shift_msg *m)
+{
+	if (sim_hostile && !sim_this_end)
+		sim_lie(link, m, heeded);
+	else
+		heeded(link, m);
 }
 
 /* It comes up and goes down by turns. */
