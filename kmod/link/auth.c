@@ -13,28 +13,16 @@
 #include <keys/user-type.h>
 #include <linux/cred.h>
 #include <linux/key.h>
-#include <linux/random.h>
-#include <linux/sched/mm.h>
 #include "core/node.h"
-#include "core/stat.h"
 #include "link/auth.h"
 #include "link/link_priv.h"
 
 #define AUTH_MAGIC	0x53485155u	/* "SHQU": begins no message */
 #define AUTH_VERSION	1
-#define AUTH_BYTES	32		/* of a nonce, and of a proof: SHA-256 */
+#define AUTH_BYTES	SHIFT_AUTH_BYTES
 #define AUTH_KEY_MIN	16		/* bytes of a key */
 
 enum { AUTH_NONCE = 1, AUTH_PROOF };
-
-/* What is sent for it, in a buffer of its own. */
-struct auth_frame {
-	__be32 magic;
-	u8 version;
-	u8 kind;			/* AUTH_* */
-	u8 reserved[2];
-	u8 bytes[AUTH_BYTES];
-} __packed;
 
 /* What a proof is about: it is of no use on another connection, path or side. */
 struct auth_claim {
@@ -161,37 +149,43 @@ static void auth_claim_peer(const struct shift_conn *c, struct auth_claim *claim
 	claim->remote = c->link->local;
 }
 
-static int auth_send(struct shift_conn *c, u8 kind, const u8 *bytes)
+static void auth_frame(struct shift_auth_frame *frame, u8 kind)
 {
-	struct auth_frame frame = {
-		.magic = cpu_to_be32(AUTH_MAGIC), .version = AUTH_VERSION, .kind = kind,
-	};
-	int err = -ENOTCONN;
+	memset(frame, 0, sizeof(*frame));
+	frame->magic = cpu_to_be32(AUTH_MAGIC);
+	frame->version = AUTH_VERSION;
+	frame->kind = kind;
+}
 
-	memcpy(frame.bytes, bytes, sizeof(frame.bytes));
-	spin_lock_irq(&c->link->lock);
-	if (!c->closing)
-		err = shift_conn_post_frame(c, &frame, sizeof(frame));
-	spin_unlock_irq(&c->link->lock);
-	return err;
+/**
+ * shift_auth_ask - write what asks the peer for a proof
+ * @c: connection.
+ * @frame: filled in.
+ *
+ * Context: process.
+ */
+void shift_auth_ask(const struct shift_conn *c, struct shift_auth_frame *frame)
+{
+	auth_frame(frame, AUTH_NONCE);
+	memcpy(frame->bytes, c->auth.nonce, sizeof(frame->bytes));
 }
 
 /* The peer wants a proof. */
-static int auth_answer(struct shift_conn *c, const u8 *nonce)
+static int auth_answer(const struct shift_conn *c, const u8 *nonce, struct shift_auth_frame *answer)
 {
 	struct auth_claim claim;
-	u8 proof[AUTH_BYTES];
 	unsigned int i;
 	int err = -ENOKEY;
 
 	auth_claim_own(c, nonce, &claim);
+	auth_frame(answer, AUTH_PROOF);
 	for (i = 0; err == -ENOKEY && i < ARRAY_SIZE(auth_names); i++)
-		err = auth_prove(i, &claim, proof);
-	return err ?: auth_send(c, AUTH_PROOF, proof);
+		err = auth_prove(i, &claim, answer->bytes);
+	return err ?: SHIFT_AUTH_ANSWER;
 }
 
 /* The peer has sent a proof: one by any of the keys will do. */
-static int auth_check(struct shift_conn *c, const u8 *proof)
+static int auth_check(const struct shift_conn *c, const u8 *proof)
 {
 	struct auth_claim claim;
 	u8 right[AUTH_BYTES];
@@ -202,121 +196,36 @@ static int auth_check(struct shift_conn *c, const u8 *proof)
 	for (i = 0; i < ARRAY_SIZE(auth_names); i++) {
 		err = auth_prove(i, &claim, right);
 		if (!err && !crypto_memneq(right, proof, sizeof(right)))
-			return 0;
+			return SHIFT_AUTH_PROVEN;
 		if (err && err != -ENOKEY)
 			return err;
 	}
 	return -EKEYREJECTED;
 }
 
-/* One buffer that was received before the connection was established. */
-static int auth_take(struct shift_conn *c, const struct shift_link_buf *buf)
+/**
+ * shift_auth_take - look at what was received before the connection is established
+ * @c: connection, with the peer's boot id.
+ * @frame: what was received, which nothing is known of.
+ * @len: its bytes.
+ * @answer: filled in, if there is one.
+ *
+ * Context: process, may sleep.
+ * Return: SHIFT_AUTH_ANSWER: @answer has to be sent; SHIFT_AUTH_PROVEN; -EKEYREJECTED: it is no
+ * frame, or a wrong proof; -ENOKEY: the peer wants a proof, and there is no key; or -errno.
+ */
+int shift_auth_take(const struct shift_conn *c, const struct shift_auth_frame *frame, u32 len,
+		    struct shift_auth_frame *answer)
 {
-	const struct auth_frame *frame = buf->data;
-	int err;
-
-	if (buf->len != sizeof(*frame) || frame->magic != cpu_to_be32(AUTH_MAGIC) ||
+	if (len != sizeof(*frame) || frame->magic != cpu_to_be32(AUTH_MAGIC) ||
 	    frame->version != AUTH_VERSION)
 		return -EKEYREJECTED;
 	switch (frame->kind) {
 	case AUTH_NONCE:
-		return auth_answer(c, frame->bytes);
+		return auth_answer(c, frame->bytes, answer);
 	case AUTH_PROOF:
-		err = auth_check(c, frame->bytes);
-		if (err)
-			return err;
-		spin_lock_irq(&c->link->lock);
-		c->auth.proven = true;
-		spin_unlock_irq(&c->link->lock);
-		return 0;
+		return auth_check(c, frame->bytes);
 	default:
 		return -EKEYREJECTED;
 	}
-}
-
-/* The next buffer that waits, if the peer has not proved itself yet. */
-static struct shift_link_buf *auth_next(struct shift_conn *c)
-{
-	struct shift_link_buf *buf = NULL;
-
-	spin_lock_irq(&c->link->lock);
-	if (!c->closing && !c->auth.proven)
-		buf = list_first_entry_or_null(&c->early, struct shift_link_buf, item.entry);
-	if (buf)
-		list_del(&buf->item.entry);
-	spin_unlock_irq(&c->link->lock);
-	return buf;
-}
-
-/* Give a buffer back; when the peer has proved itself the connection is established. */
-static int auth_go_on(struct shift_conn *c, struct shift_link_buf *buf)
-{
-	int err = 0;
-
-	spin_lock_irq(&c->link->lock);
-	if (!c->closing) {
-		err = shift_buf_post_recv(c, buf);
-		if (!err && c->auth.proven)
-			shift_conn_establish(c);
-	}
-	spin_unlock_irq(&c->link->lock);
-	return err;
-}
-
-static void auth_work(struct work_struct *work)
-{
-	struct shift_conn *c = container_of(work, struct shift_conn, auth.work);
-	unsigned int noio = memalloc_noio_save();
-	struct shift_link_buf *buf;
-	int err = 0;
-
-	if (!c->auth.asked) {
-		c->auth.asked = true;
-		err = auth_send(c, AUTH_NONCE, c->auth.nonce);
-	}
-	while (!err && (buf = auth_next(c)))
-		err = auth_take(c, buf) ?: auth_go_on(c, buf);
-	if (err && err != -ENOTCONN)
-		shift_conn_fail(c, "proof", err);
-	memalloc_noio_restore(noio);
-}
-
-/**
- * shift_auth_begin - a connection is made: will its ends have to prove that they know a key?
- * @c: connection that nobody else knows yet.
- *
- * Context: process.
- */
-void shift_auth_begin(struct shift_conn *c)
-{
-	INIT_WORK(&c->auth.work, auth_work);
-	c->auth.wanted = shift_auth_keys();
-	get_random_bytes(c->auth.nonce, sizeof(c->auth.nonce));
-}
-
-/**
- * shift_auth_ready - both ends can send: go on with the proofs
- * @c: its link is locked.  May be called for each buffer that is received.
- *
- * Context: any.
- * Return: true if the connection can be established, as nothing has to be proved any more.
- */
-bool shift_auth_ready(struct shift_conn *c)
-{
-	lockdep_assert_held(&c->link->lock);
-	if (!c->auth.wanted || c->auth.proven)
-		return true;
-	queue_work(shift_link_cm_wq, &c->auth.work);
-	return false;
-}
-
-/* The connection is closing, or was never on its link: no more proofs.  Process context. */
-void shift_auth_end(struct shift_conn *c)
-{
-	cancel_work_sync(&c->auth.work);
-	if (!c->auth.asked || c->auth.proven)
-		return;
-	shift_stat_inc(SHIFT_STAT_STRANGERS);
-	pr_warn_ratelimited("link %u: %pI6c has not proved that it knows the key\n", c->link->id,
-			    c->link->remote.raw);
 }

@@ -6,7 +6,7 @@
 #include <linux/types.h>
 #include <linux/workqueue.h>
 
-#define SHIFT_AUTH_NONCE	32
+#define SHIFT_AUTH_BYTES	32	/* of a nonce, and of a proof: SHA-256 */
 
 /**
  * struct shift_auth - the proofs of a connection
@@ -18,16 +18,28 @@
  */
 struct shift_auth {
 	bool wanted, proven, asked;
-	u8 nonce[SHIFT_AUTH_NONCE];
+	u8 nonce[SHIFT_AUTH_BYTES];
 	struct work_struct work;
 };
+
+/* What is sent for it, in a buffer of its own. */
+struct shift_auth_frame {
+	__be32 magic;
+	u8 version;
+	u8 kind;			/* AUTH_* */
+	u8 reserved[2];
+	u8 bytes[SHIFT_AUTH_BYTES];
+} __packed;
+
+/* what shift_auth_take() returns if nothing is wrong */
+enum { SHIFT_AUTH_PROVEN, SHIFT_AUTH_ANSWER };
 
 struct shift_conn;
 
 int shift_auth_init(void);
 void shift_auth_uninit(void);
-void shift_auth_begin(struct shift_conn *c);
-bool shift_auth_ready(struct shift_conn *c);
-void shift_auth_end(struct shift_conn *c);
+void shift_auth_ask(const struct shift_conn *c, struct shift_auth_frame *frame);
+int shift_auth_take(const struct shift_conn *c, const struct shift_auth_frame *frame, u32 len,
+		    struct shift_auth_frame *answer);
 
 #endif /* SHIFT_LINK_AUTH_H */

@@ -6,10 +6,12 @@
 #define pr_fmt(fmt) KBUILD_MODNAME ": " fmt
 
 #include <linux/mm.h>
+#include <linux/random.h>
 #include <linux/sched/mm.h>
 #include <linux/slab.h>
 #include "core/ib.h"
 #include "core/node.h"
+#include "core/stat.h"
 #include "link/link.h"
 #include "link/link_priv.h"
 #include "pure/msg.h"
@@ -21,6 +23,7 @@ static void conn_destroy(struct work_struct *work);
 static void conn_recv_done(struct ib_cq *cq, struct ib_wc *wc);
 static void conn_send_done(struct ib_cq *cq, struct ib_wc *wc);
 static int conn_flush(struct shift_conn *c);
+static void conn_prove(struct work_struct *work);
 
 static void conn_free(struct kref *ref)
 {
@@ -79,7 +82,10 @@ struct shift_conn *shift_conn_create(struct shift_link *link)
 	kref_init(&c->ref);
 	INIT_LIST_HEAD(&c->early);
 	INIT_DELAYED_WORK(&c->destroy, conn_destroy);
-	shift_auth_begin(c);
+	INIT_WORK(&c->auth.work, conn_prove);
+	c->auth.wanted = shift_auth_keys();
+	if (c->auth.wanted)
+		get_random_bytes(c->auth.nonce, sizeof(c->auth.nonce));
 	c->up.type = SHIFT_LINK_ITEM_UP;
 	c->up.conn = c;
 	c->down.type = SHIFT_LINK_ITEM_DOWN;
@@ -152,6 +158,17 @@ void shift_conn_fail(struct shift_conn *c, const char *why, int status)
 	spin_unlock_irqrestore(&c->link->lock, flags);
 }
 
+/* The connection is closing, or was never on its link: no more proofs. */
+static void conn_prove_end(struct shift_conn *c)
+{
+	cancel_work_sync(&c->auth.work);
+	if (!c->auth.asked || c->auth.proven)
+		return;
+	shift_stat_inc(SHIFT_STAT_STRANGERS);
+	pr_warn_ratelimited("link %u: %pI6c has not proved that it knows the key\n", c->link->id,
+			    c->link->remote.raw);
+}
+
 /**
  * shift_conn_release - free what shift_conn_build() has made
  * @c: connection that is not on the link, or is closing.
@@ -160,7 +177,7 @@ void shift_conn_fail(struct shift_conn *c, const char *why, int status)
  */
 void shift_conn_release(struct shift_conn *c)
 {
-	shift_auth_end(c);
+	conn_prove_end(c);
 	/* without the QP nothing uses the buffers any more */
 	if (c->qp) {
 		shift_qp_stop(c->qp);
@@ -261,8 +278,12 @@ void shift_conn_establish(struct shift_conn *c)
 
 	lockdep_assert_held(&link->lock);
 
-	if (c->closing || c->established || link->pending != c || !shift_auth_ready(c))
+	if (c->closing || c->established || link->pending != c)
 		return;
+	if (c->auth.wanted && !c->auth.proven) {
+		queue_work(shift_link_cm_wq, &c->auth.work);
+		return;
+	}
 	/* the node may have been removed since the connection was asked for */
 	if (shift_peer_node(&link->remote, c->node)) {
 		shift_conn_retire(c, "its node is not in the directory", 0);
@@ -362,29 +383,90 @@ static int conn_flush(struct shift_conn *c)
 	return 0;
 }
 
-/**
- * shift_conn_post_frame - send something that is no message, in a buffer of its own
- * @c: not established yet; its link is locked.
- * @frame: copied.
- * @len: its bytes, at most SHIFT_LINK_BUF_SIZE.
- *
- * Context: any.
- * Return: 0, -EAGAIN (no buffer is free), -ENOTCONN.
- */
-int shift_conn_post_frame(struct shift_conn *c, const void *frame, u32 len)
+/* Proofs: what is sent and received before the connection is established */
+
+static int conn_send_frame(struct shift_conn *c, const struct shift_auth_frame *frame)
 {
 	struct shift_link_buf *buf;
+	int err = -ENOTCONN;
 
-	lockdep_assert_held(&c->link->lock);
+	spin_lock_irq(&c->link->lock);
 	buf = list_first_entry_or_null(&c->free, struct shift_link_buf, item.entry);
-	if (!buf)
-		return -EAGAIN;
-	list_del(&buf->item.entry);
-	ib_dma_sync_single_for_cpu(c->dev, buf->dma, SHIFT_LINK_BUF_SIZE, DMA_TO_DEVICE);
-	memcpy(buf->data, frame, len);
-	buf->len = len;
-	c->open = buf;
-	return conn_flush(c);
+	if (!c->closing && !buf) {
+		err = -EAGAIN;
+	} else if (!c->closing) {
+		list_del(&buf->item.entry);
+		ib_dma_sync_single_for_cpu(c->dev, buf->dma, SHIFT_LINK_BUF_SIZE, DMA_TO_DEVICE);
+		memcpy(buf->data, frame, sizeof(*frame));
+		buf->len = sizeof(*frame);
+		c->open = buf;
+		err = conn_flush(c);
+	}
+	spin_unlock_irq(&c->link->lock);
+	return err;
+}
+
+/* The next buffer that waits, if the peer has not proved itself yet. */
+static struct shift_link_buf *conn_next_frame(struct shift_conn *c)
+{
+	struct shift_link_buf *buf = NULL;
+
+	spin_lock_irq(&c->link->lock);
+	if (!c->closing && !c->auth.proven)
+		buf = list_first_entry_or_null(&c->early, struct shift_link_buf, item.entry);
+	if (buf)
+		list_del(&buf->item.entry);
+	spin_unlock_irq(&c->link->lock);
+	return buf;
+}
+
+/* Give a buffer back; when the peer has proved itself the connection is established. */
+static int conn_frame_done(struct shift_conn *c, struct shift_link_buf *buf, bool proven)
+{
+	int err = 0;
+
+	spin_lock_irq(&c->link->lock);
+	c->auth.proven |= proven;
+	if (!c->closing) {
+		err = shift_buf_post_recv(c, buf);
+		if (!err && c->auth.proven)
+			shift_conn_establish(c);
+	}
+	spin_unlock_irq(&c->link->lock);
+	return err;
+}
+
+static int conn_take_frame(struct shift_conn *c, struct shift_link_buf *buf)
+{
+	struct shift_auth_frame answer;
+	int ret, err = 0;
+
+	ret = shift_auth_take(c, buf->data, buf->len, &answer);
+	if (ret < 0)
+		return ret;
+	if (ret == SHIFT_AUTH_ANSWER)
+		err = conn_send_frame(c, &answer);
+	return err ?: conn_frame_done(c, buf, ret == SHIFT_AUTH_PROVEN);
+}
+
+static void conn_prove(struct work_struct *work)
+{
+	struct shift_conn *c = container_of(work, struct shift_conn, auth.work);
+	unsigned int noio = memalloc_noio_save();
+	struct shift_auth_frame ask;
+	struct shift_link_buf *buf;
+	int err = 0;
+
+	if (!c->auth.asked) {
+		c->auth.asked = true;
+		shift_auth_ask(c, &ask);
+		err = conn_send_frame(c, &ask);
+	}
+	while (!err && (buf = conn_next_frame(c)))
+		err = conn_take_frame(c, buf);
+	if (err && err != -ENOTCONN)
+		shift_conn_fail(c, "proof", err);
+	memalloc_noio_restore(noio);
 }
 
 /**

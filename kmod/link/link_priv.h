@@ -210,7 +210,6 @@ bool shift_conn_install(struct shift_conn *c, bool replace);
 void shift_conn_establish(struct shift_conn *c);
 void shift_conn_retire(struct shift_conn *c, const char *why, int status);
 void shift_conn_fail(struct shift_conn *c, const char *why, int status);
-int shift_conn_post_frame(struct shift_conn *c, const void *frame, u32 len);
 int shift_conn_post_send(struct shift_conn *c, const struct shift_msg *m);
 int shift_conn_connect(struct shift_link *link);
 bool shift_link_try(const struct ib_device *dev, const union ib_gid *remote);

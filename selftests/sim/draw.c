@@ -85,3 +85,11 @@ u32 get_random_u32(void)
 {
 	return next64();
 }
+
+void get_random_bytes(void *buf, size_t len)
+{
+	u8 *byte = buf;
+
+	while (len--)
+		*byte++ = next64();
+}

@@ -32,9 +32,12 @@ bool shift_proof_holds(const struct shift_dev *sdev, u32 claims) { return !claim
 int shift_auth_init(void) { return 0; }
 void shift_auth_uninit(void) { }
 unsigned int shift_auth_keys(void) { return 0; }
-void shift_auth_begin(struct shift_conn *c) { }
-bool shift_auth_ready(struct shift_conn *c) { return true; }
-void shift_auth_end(struct shift_conn *c) { }
+void shift_auth_ask(const struct shift_conn *c, struct shift_auth_frame *frame) { }
+int shift_auth_take(const struct shift_conn *c, const struct shift_auth_frame *frame, u32 len,
+		    struct shift_auth_frame *answer)
+{
+	return -ENOKEY;
+}
 
 /* core/ib.c */
 int shift_dev_gid(struct ib_device *ibdev, union ib_gid *gid)
