@@ -113,6 +113,7 @@ static void set_limit(struct shared *q, int end)
 {
 	q->limit = 1 + sim_draw(SIM_RECVS / 2);
 	q->limits++;
+	q->unseen = 0;
 	q->asking = true;
 	/* a device looks when a receive is taken next */
 	if (kernel[end]->srq_modify(&q->app, IB_SRQ_LIMIT, q->limit))

@@ -26,8 +26,13 @@ static struct recvs *shared_of(int end, u64 addr)
 /* A receive is lent to the application's ring: from now on two places have some. */
 void sim_recv_lent(int end, u64 addr)
 {
-	if (!sim_hostile)
-		shared_of(end, addr)->lent = true;
+	struct recvs *q;
+
+	if (sim_hostile)
+		return;
+	q = shared_of(end, addr);
+	q->lent = true;
+	q->recv[addr >> 16 & 0xffff].lent = true;
 }
 
 static bool ring_has(const struct sim_ring *ring, u64 addr)
@@ -48,9 +53,11 @@ void recvs_home(int end)
 	u32 r;
 
 	sim_log("%c application: its receives are in the ring again", 'a' + end);
-	for (r = 0; r < q->posted && !sim_hostile; r++)
+	for (r = 0; r < q->posted && !sim_hostile; r++) {
 		if (q->recv[r].state == RECV_POSTED && !ring_has(ring, ADDR(q, r)))
 			sim_fail("receive %u of a shared queue is not in the ring again", r);
+		q->recv[r].lent = false;
+	}
 	/* as if all had been lent */
 	q->lent = true;
 }
@@ -100,6 +107,8 @@ void sim_recv_taken(int end, u64 addr, u32 srq, bool ring)
 	q->recv[r].state = RECV_TAKEN;
 	q->recv[r].srq = srq;
 	/* the kernel is not told at once of what is taken from the ring */
+	lent |= ring && q->recv[r].lent;
+	shared[end].unseen += lent;
 	q->recv[r].limits = shared[end].asking || lent ? 0 : shared[end].limits;
 }
 
@@ -129,14 +138,15 @@ void recvs_used(struct side *to, u32 id, u64 addr)
 
 /*
  * A receive is shown that was taken under a limit.  Who watches the limit knows at most what is
- * posted by now, and has counted this receive: there was an event, or enough are left.
+ * posted by now, and has counted this receive: there was an event, or enough are left.  What was
+ * lent may be thought to be there still.
  */
 static void limit_check(const struct shared *srq, u32 r)
 {
 	const struct recvs *q = &srq->recvs;
 
 	if (srq->limit && !srq->unsure && !srq->asking && q->recv[r].limits == srq->limits &&
-	    q->posted - q->shown < srq->limit)
+	    q->posted - q->shown + srq->unseen < srq->limit)
 		sim_fail("few receives are left in an SRQ, and no event has told so");
 }
 

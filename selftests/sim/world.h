@@ -42,7 +42,8 @@ struct recvs {
 	bool left[SRQ_NUMBERS];		/* SRQs from which no more are taken */
 	bool lent;			/* some were, to the application's ring */
 	/* id: the operation that has used it; limits: of its SRQ, when it was taken */
-	struct { enum recv_state state; u32 id, srq, limits; } recv[RECVS_MAX];
+	/* lent: the kernel has put it into the application's ring, and is not told when it is taken */
+	struct { enum recv_state state; u32 id, srq, limits; bool lent; } recv[RECVS_MAX];
 };
 
 /* a shared receive queue, which all QPs of one end are on, or none */
@@ -57,6 +58,7 @@ struct shared {
 	u32 limit;			/* an event is wanted */
 	bool asking;			/* for that event */
 	u32 limits;			/* how many were set */
+	u32 unseen;			/* taken from the ring since then, which nobody is told */
 	bool unsure;			/* whether one is wanted */
 	bool again;			/* it may come once too often */
 	bool gone;			/* its backup device has gone, perhaps with receives */
