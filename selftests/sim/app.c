@@ -132,7 +132,8 @@ static void post_recv(struct side *s)
 	if (q->posted - q->shown >= SIM_RECVS || q->posted >= RECVS_MAX - QPS_MAX)
 		return;
 	lib_post_recv(s, fill_recv);
-	if (s->srq && s == side[0] + s->end && !s->srq->limit && !sim_draw(20))
+	if (s->srq && s == side[0] + s->end && !s->srq->limit &&
+	    !sim_draw(plan.odds.limit))
 		set_limit(s->srq, s->end);
 }
 

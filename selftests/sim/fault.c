@@ -79,15 +79,6 @@ static void end_thread(void *arg)
 	helpers--;
 }
 
-static void resize_thread(void *arg)
-{
-	struct call *call = arg;
-
-	lib_srq_resize(call->end);
-	kfree(call);
-	helpers--;
-}
-
 /* Mostly the network that is in use. */
 static int fault_net(void)
 {
@@ -117,6 +108,17 @@ static void nic_stops(int end, int net)
 		dev[!end][net].dumb = true;
 }
 
+/* Its driver can neither stop a QP nor ask one. */
+static void nic_refuses(int end, int net)
+{
+	u32 verbs = 1 + sim_draw(plan.refuses);
+	char text[100];
+
+	snprintf(text, sizeof(text), "device %c%d refuses the next %u verbs", 'a' + end, net, verbs);
+	if (sim_upset(1, text))
+		dev[end][net].refuses = verbs;
+}
+
 /* The QPs' own retries bridge that. */
 static void all_dark(void)
 {
@@ -134,6 +136,17 @@ static void all_dark(void)
 	sim_sleep(length);
 }
 
+/* The next kernel is there before anybody has noticed, and its backup is not reached at first. */
+static void restarts_soon(int end)
+{
+	u64 pause = sim_draw_between(MS(1), MS(300));
+
+	if (!plan.storm && sim_draw(2))
+		sim_net[1].dark[0] = sim_net[1].dark[1] =
+			sim_now + pause + sim_draw_between(0, MS(2000));
+	node_restarts(end, pause);
+}
+
 static void one_fault(void)
 {
 	int net = fault_net(), end = sim_draw(SIM_ENDS), kind = sim_draw(plan.mild ? 8 : 11);
@@ -141,15 +154,19 @@ static void one_fault(void)
 	struct side *ends = &side[sim_draw(plan.qps)][end];
 	char text[100];
 
-	if (plan.restarts && !sim_draw(3)) {
+	if (plan.restarts && !sim_draw(plan.odds.restart)) {
 		snprintf(text, sizeof(text), "node %c restarts", 'a' + end);
 		if (!sim_upset(1, text))
 			return;
 		plan.restarts = false;
+		if (plan.early) {
+			restarts_soon(end);
+			return;
+		}
 		node_restarts(end, sim_draw_between(MS(1), 2 * length));
 		return;
 	}
-	if (plan.removes && !sim_draw(3)) {
+	if (plan.removes && !sim_draw(plan.odds.remove)) {
 		net = !!sim_draw(3);
 		snprintf(text, sizeof(text), "device %c%d is removed", 'a' + end, net);
 		if (!sim_upset(1, text))
@@ -165,7 +182,7 @@ static void one_fault(void)
 			pair_is_kept(end);
 		return;
 	}
-	if (plan.ends && ends->alive && !sim_draw(4)) {
+	if (plan.ends && ends->alive && !sim_draw(plan.odds.end)) {
 		if (!sim_upset(1, "an application ends its QP"))
 			return;
 		may_fail = true;
@@ -183,10 +200,15 @@ static void one_fault(void)
 		all_dark();
 		return;
 	}
-	if (!plan.mild && shared[end].made && !sim_draw(8)) {
+	if (!plan.mild && shared[end].made && !sim_draw(plan.odds.resize)) {
 		if (sim_upset(1, "a shared queue is resized"))
-			call_start(end, "application", resize_thread, &(struct call) { .end = end });
+			resize_start(end);
 		return;
+	}
+	if (plan.refuses && sim_draw(2)) {
+		nic_refuses(sim_draw(SIM_ENDS), net);
+		/* one that sends breaks in the dark; if only the link is mute its peer goes on sending */
+		kind = (int[]) { kind, 0, 5, 5 }[sim_draw(4)];
 	}
 	harmed |= kind < 7;
 	switch (kind) {
@@ -251,6 +273,27 @@ static bool work_is_under_way(void)
 	return false;
 }
 
+/* It is the path that a QP is not on, nor comes home on. */
+static void backup_dark(void)
+{
+	u64 length = sim_draw_between(MS(500), MS(4000));
+
+	if (!sim_upset(1, "the backup is dark"))
+		return;
+	harmed = true;
+	sim_net[1].dark[0] = sim_net[1].dark[1] = sim_now + length;
+	sim_sleep(length);
+}
+
+/* Most faults of QPs that come home are to meet them there: an operator moves them away before. */
+static void strikes(void)
+{
+	if (!plan.homes || !sim_draw(plan.homes))
+		one_fault();
+	else if (sim_upset(1, "end 0 is asked to move to path 1"))
+		ask_to_move(0, 1);
+}
+
 /* As an operator or shiftd does after a fault; a QP that is home may be handed back. */
 static void fail_back(void)
 {
@@ -258,19 +301,26 @@ static void fail_back(void)
 	u64 end_ns;
 
 	/* where work items are late a handback is not over by the next fault */
-	if (!plan.shape.rebases || (plan.mild && plan.storm) || !sim_draw(3))
+	if (!(plan.shape.rebases || plan.homes) || (plan.mild && plan.storm) ||
+	    (!plan.homes && !sim_draw(3)))
 		return;
 	sim_sleep(sim_draw_between(MS(1), MS(3000)));
 	if (sim_upset(1, "failback"))
 		call_start(end, "operator", move_thread,
 			   &(struct call) { .end = end, .down = true });
-	if ((plan.mild && !plan.patient) || !sim_draw(3))
+	if ((plan.mild && !plan.patient && !plan.homes) || !sim_draw(3))
 		return;
 	/* the next fault comes into the middle of it, if it is soon */
 	for (end_ns = sim_now + MS(400); !any_returns() && sim_now < end_ns; )
 		sim_sleep(sim_draw_between(US(10), MS(1)));
+	if (plan.homes)
+		phase++;	/* work is posted, and waits */
 	if (any_returns() && sim_draw(3)) {
 		sim_sleep(sim_draw_between(US(1), MS(2)));
+		if (plan.mild && plan.homes) {
+			backup_dark();
+			return;
+		}
 		if (!plan.patient) {
 			one_fault();
 			return;
@@ -335,11 +385,13 @@ void faults(void)
 	plan.calm_ms = 5000;
 	if (plan.storm)
 		storm();
+	if (plan.early)
+		sim_sleep(sim_draw_between(0, MS(2000)));
 	for (i = 0; i < plan.faults; i++) {
 		phase = i;
 		sim_sleep(sim_draw(3) ? sim_draw_between(US(50), MS(20)) :
 					sim_draw_between(MS(20), MS(1500)));
-		if (sim_draw(4)) {
+		if (!plan.homes && sim_draw(4)) {
 			phase = i + 1;	/* into the middle of work */
 			for (ms = 0; ms < 30 && !work_is_under_way(); ms++)
 				sim_sleep(MS(1));
@@ -347,7 +399,9 @@ void faults(void)
 		}
 		if (!i)
 			vain_asks();
-		one_fault();
+		strikes();
+		if (i + 1 == plan.joins)
+			nodes_late();
 		/* one at a time: by then both ends are back at rest */
 		if (plan.mild) {
 			sim_sleep(MS(plan.calm_ms));
@@ -374,6 +428,7 @@ void repair(void)
 		for (end = 0; end < SIM_ENDS; end++) {
 			port_set(end, net, false);
 			dev[end][net].dumb = false;
+			dev[end][net].refuses = 0;
 		}
 	}
 	for (end = 0; end < SIM_ENDS; end++)
@@ -390,5 +445,6 @@ void repair(void)
 	sim_memory_upsets(0);
 	sim_mail.odds = 0;
 	sim_softirq_odds = 0;
+	sim_rts_odds = 0;
 	sim_stuck_odds = 0;
 }

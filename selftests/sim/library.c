@@ -108,7 +108,7 @@ static bool rebase(struct side *s)
 		return false;
 	sim_log("%c qp %u: application: its rings begin anew", 'a' + s->end, s->qpn);
 	/* longer than the retries of a QP may take, and not longer than a handback */
-	if (sim_upset(8, "a provider takes its time to begin its rings anew"))
+	if (sim_upset(plan.odds.rebase, "a provider takes its time to begin its rings anew"))
 		sim_sleep(sim_draw_between(MS(5), MS(250)));
 	sim_point();
 	rotate(&s->app.sq, base.sq_base);
@@ -205,6 +205,11 @@ static void shared_lock(struct shared *q)
 static bool shared_away(const struct shared *q)
 {
 	return q->app.flag.word & SHIFT_SRQ_FLAG_AWAY;
+}
+
+bool lib_srq_is_away(int end)
+{
+	return shared[end].made && shared_away(&shared[end]);
 }
 
 /* A receive has a receive id in the place of its wr_id until its completion is polled. */

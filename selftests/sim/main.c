@@ -6,7 +6,7 @@
 #include <time.h>
 #include <unistd.h>
 #include "child.h"
-#include "end.h"
+#include "world.h"
 
 struct sim_rules *sim_rules;
 
@@ -23,9 +23,11 @@ static u32 parse_keep(char *text, u32 *keep)
 
 static void usage(void)
 {
-	puts("sim [--runs N] [--seed S] [--only I] [--trace] [--keep A,B,...] [--stop] [--brief]\n"
+	puts("sim [--runs N] [--seed S] [--only I] [--world W] [--trace] [--keep A,B,...] [--stop]\n"
 	     "  --runs N    seeds S to S + N - 1 (1000)\n"
 	     "  --only I    the run with that number alone: seed S + I\n"
+	     "  --world W   one that has more of one kind of trouble: srq, handback,\n"
+	     "              home, restart, refusal\n"
 	     "  --jobs N    child processes (the number of processors); no result depends on it\n"
 	     "  --trace     show each run\n"
 	     "  --keep      only these upsets, as a shortened run names them\n"
@@ -103,7 +105,7 @@ int main(int argc, char **argv)
 		{ "runs", 1, NULL, 'n' }, { "seed", 1, NULL, 's' }, { "only", 1, NULL, 'o' },
 		{ "trace", 0, NULL, 't' }, { "keep", 1, NULL, 'k' }, { "stop", 0, NULL, 'x' },
 		{ "brief", 0, NULL, 'b' }, { "loud", 0, NULL, 'l' }, { "twice", 0, NULL, 'w' },
-		{ "jobs", 1, NULL, 'j' }, { "rules", 0, NULL, 'r' },
+		{ "jobs", 1, NULL, 'j' }, { "rules", 0, NULL, 'r' }, { "world", 1, NULL, 'W' },
 		{ "hostile", 0, NULL, 'e' }, { "help", 0, NULL, 'h' }, {},
 	};
 	static u32 keep[KEEP_MAX];
@@ -126,6 +128,10 @@ int main(int argc, char **argv)
 		case 'w': twice = true; break;
 		case 'r': rules = true; break;
 		case 'e': sim_hostile = true; break;
+		case 'W':
+			if (world_pick(optarg))
+				break;
+			fallthrough;
 		default: usage(); return c != 'h';
 		}
 	}

@@ -9,6 +9,7 @@
 
 struct sim_net sim_net[SIM_NETS];
 u32 sim_verb_odds, sim_packet_us, sim_message_ms, sim_softirq_odds, sim_stuck_odds;
+u32 sim_rts_odds;
 bool sim_qpns_again, sim_verb_failed;
 static struct sim_qp *qps[QPS_MAX];
 static u32 next_qpn;
@@ -61,14 +62,25 @@ void sim_qp_each(void (*fn)(struct sim_qp *qp, void *arg), void *arg)
 			fn(qps[i], arg);
 }
 
-int sim_verb(const char *name)
+/* A NIC lets its driver wait before it refuses. */
+static bool refuses(struct sim_dev *dev)
+{
+	if (!dev->refuses)
+		return false;
+	dev->refuses--;
+	if (sim_draw(2))
+		sim_sleep(sim_draw_between(US(10), MS(50)));
+	return true;
+}
+
+int sim_verb(struct sim_dev *dev, const char *name)
 {
 	sim_might_sleep(name);
 	sim_sleep(sim_draw_between(US(2), US(150)));
 	if (sim_upset(sim_verb_odds, "a verb takes long"))
 		sim_sleep(sim_draw(8) ? sim_draw_between(MS(1), MS(80)) :
 					sim_draw_between(MS(200), MS(3000)));
-	if (sim_upset(sim_verb_odds * 2, "a verb fails")) {
+	if (refuses(dev) || sim_upset(sim_verb_odds * 2, "a verb fails")) {
 		sim_log("      %s", name);
 		sim_verb_failed = true;
 		return -EIO;
@@ -98,7 +110,7 @@ static void reset(struct sim_qp *qp)
 static int modify(struct ib_qp *ib, struct ib_qp_attr *attr, int mask, struct ib_udata *udata)
 {
 	struct sim_qp *qp = to_qp(ib);
-	int err = sim_verb("modify");
+	int err = sim_verb(qp->dev, "modify");
 
 	if (err)
 		return err;
@@ -146,12 +158,15 @@ static int modify(struct ib_qp *ib, struct ib_qp_attr *attr, int mask, struct ib
 	if (qp->ring && qp->state == IB_QPS_RTS)
 		sim_qp_bell(ib);
 	sim_qp_pump(qp);
+	if (qp->ring && qp->state == IB_QPS_RTS &&
+	    sim_upset(sim_rts_odds, "a QP sends before its driver says so"))
+		sim_sleep(sim_draw_between(MS(1), MS(150)));
 	return 0;
 }
 
 static int query(struct ib_qp *ib, struct ib_qp_attr *attr, int mask, struct ib_qp_init_attr *init)
 {
-	int err = sim_verb("query");
+	int err = sim_verb(to_qp(ib)->dev, "query");
 
 	if (err)
 		return err;
@@ -224,7 +239,7 @@ void sim_qp_free(struct ib_qp *ib)
 
 struct ib_qp *ib_create_qp(struct ib_pd *pd, struct ib_qp_init_attr *init)
 {
-	int err = sim_verb("create");
+	int err = sim_verb((struct sim_dev *)pd->device, "create");
 	struct ib_qp *qp = err ? NULL : sim_qp_alloc((struct sim_dev *)pd->device, pd);
 
 	if (!qp)
@@ -254,7 +269,7 @@ int ib_query_qp(struct ib_qp *qp, struct ib_qp_attr *attr, int mask, struct ib_q
 
 int ib_query_port(struct ib_device *dev, int port, struct ib_port_attr *attr)
 {
-	int err = sim_verb("query port");
+	int err = sim_verb((struct sim_dev *)dev, "query port");
 
 	attr->state = ((struct sim_dev *)dev)->down ? IB_PORT_DOWN : IB_PORT_ACTIVE;
 	return err;

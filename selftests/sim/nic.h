@@ -44,6 +44,7 @@ struct sim_dev {
 	bool dead;		/* nothing goes in or out, as its node has crashed or it is removed */
 	bool gone;		/* it is removed */
 	bool dumb;		/* it does not say how far its QPs have got */
+	u32 refuses;		/* so many verbs, from now on */
 	bool forgets;		/* at RESET: what was received, completions not polled, indices */
 };
 
@@ -66,6 +67,7 @@ static inline u32 sim_packets(u32 length)
 }
 
 extern struct sim_net sim_net[SIM_NETS];
+extern u32 sim_rts_odds;	/* of a QP that sends before its driver says so */
 extern u32 sim_softirq_odds;	/* of completions of a kernel that are handled late */
 extern u32 sim_packet_us;	/* that a packet takes at most, mostly */
 extern bool sim_qpns_again;	/* numbers of QPs that were destroyed are used again */

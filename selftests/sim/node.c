@@ -65,6 +65,7 @@ void sides_draw(void)
 	/* one SRQ waits for the other: late work items may take it more time than it has */
 	if (plan.mild && plan.storm)
 		srqs &= 1;
+	srqs = plan.srqs ?: srqs;
 	for (end = 0; end < SIM_ENDS; end++)
 		shared[end].there = srqs >> end & 1;
 	for_each_side(s) {
@@ -76,7 +77,7 @@ void sides_draw(void)
 		s->recvs = s->srq ? &s->srq->recvs : &s->own;
 		s->late = plan.late && s >= side[plan.qps - 1];
 		s->ops = 4 + sim_draw(OPS_MAX / plan.qps - 4);
-		if (s->end && !sim_draw(4))
+		if (s->end && (!sim_draw(4) || plan.idle))
 			s->ops = 0;
 	}
 }
@@ -208,12 +209,16 @@ void node_restarts(int end, u64 pause_ns)
 void nodes_late(void)
 {
 	u32 odds = sim_verb_odds, memory;
+	int end, net;
 
 	if (!plan.late || side[plan.qps - 1][0].qpn)
 		return;
 	devices_return();
 	memory = sim_memory_upsets(0);
 	sim_verb_odds = 0;
+	for (end = 0; end < SIM_ENDS; end++)
+		for (net = 0; net < SIM_NETS; net++)
+			dev[end][net].refuses = 0;
 	sides_begin(true);
 	while (helpers)
 		sim_sleep(MS(1));

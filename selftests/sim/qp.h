@@ -126,7 +126,7 @@ int sim_srq_query(struct ib_srq *ib, struct ib_srq_attr *attr);
 int sim_srq_destroy(struct ib_srq *ib, struct ib_udata *udata);
 
 /* nic.c */
-int sim_verb(const char *name);			/* what each has in common */
+int sim_verb(struct sim_dev *dev, const char *name);	/* what each has in common */
 void sim_qp_each(void (*fn)(struct sim_qp *qp, void *arg), void *arg);
 struct sim_qp *sim_qp_find(int end, int net, u32 qpn);
 

@@ -153,7 +153,7 @@ int sim_srq_modify(struct ib_srq *ib, struct ib_srq_attr *attr, enum ib_srq_attr
 		   struct ib_udata *udata)
 {
 	struct sim_srq *srq = to_srq(ib);
-	int err = sim_verb("modify SRQ");
+	int err = sim_verb(srq->dev, "modify SRQ");
 
 	if (err && mask & IB_SRQ_LIMIT)
 		sim_limit_again(srq->dev->end);
@@ -171,7 +171,7 @@ int sim_srq_modify(struct ib_srq *ib, struct ib_srq_attr *attr, enum ib_srq_attr
 
 int sim_srq_query(struct ib_srq *ib, struct ib_srq_attr *attr)
 {
-	int err = sim_verb("query SRQ");
+	int err = sim_verb(to_srq(ib)->dev, "query SRQ");
 
 	if (err)
 		sim_limit_again(to_srq(ib)->dev->end);
@@ -183,7 +183,7 @@ int sim_srq_query(struct ib_srq *ib, struct ib_srq_attr *attr)
 
 struct ib_srq *ib_create_srq(struct ib_pd *pd, struct ib_srq_init_attr *init)
 {
-	int err = sim_verb("create SRQ");
+	int err = sim_verb((struct sim_dev *)pd->device, "create SRQ");
 	struct ib_srq *srq = err ? NULL : sim_srq_alloc((struct sim_dev *)pd->device, pd, NULL);
 
 	if (!srq)

@@ -109,7 +109,7 @@ static void director(void *arg)
 {
 	nodes_boot();
 	/* mostly faults meet a QP that is protected */
-	sim_sleep(!plan.mild && !sim_draw(plan.nomem ? 2 : 10) ? MS(1) : MS(400));
+	sim_sleep(plan.early || (!plan.mild && !sim_draw(plan.nomem ? 2 : 10)) ? MS(1) : MS(400));
 	sim_memory_upsets(plan.nomem ? 60 : 0);
 	if (!plan.mild) {
 		sim_verb_odds = (u32[]) { 0, 0, 200, 40 }[sim_draw(4)];
@@ -119,11 +119,12 @@ static void director(void *arg)
 	if (!plan.mild && sim_draw(2) && (plan.policy[0] == SHIFT_POLICY_AT_LEAST_ONCE ||
 					  plan.policy[1] == SHIFT_POLICY_AT_LEAST_ONCE))
 		sim_verb_odds = 15;
-	may_fail |= sim_verb_odds;
 	sim_weather(plan.mild ? 0 : (u32[]) { 100000000, 4000, 500, 120 }[sim_draw(4)]);
 	sim_mail.odds = plan.mail;
 	sim_softirq_odds = plan.mild ? 0 : (u32[]) { 0, 0, 100, 10 }[sim_draw(4)];
 	sim_stuck_odds = plan.stuck ? 3 : 0;
+	world_begin();
+	may_fail |= sim_verb_odds;
 	faults();
 	nodes_late();
 	if (sim_draw(4))
@@ -186,6 +187,14 @@ static void draw_plan(void)
 	plan.again = !sim_draw(6);
 	/* of what a link delivers nothing may be lost then */
 	plan.anew = plan.mild && !plan.mail && sim_draw(2);
+	plan.odds.restart = plan.odds.remove = 3;
+	plan.odds.end = 4;
+	plan.odds.resize = 8;
+	plan.odds.limit = 20;
+	plan.odds.rebase = 8;
+	plan.srqs = plan.joins = plan.homes = plan.refuses = 0;
+	plan.early = plan.idle = false;
+	world_weigh();
 	if (sim_hostile) {
 		plan.mild = plan.again = plan.anew = false;
 		may_fail = true;
@@ -208,6 +217,7 @@ void sim_run(struct sim_figures *f)
 	helpers = 0;
 	sim_verb_odds = 0;
 	sim_cm_odds = 0;
+	sim_rts_odds = 0;
 	sim_weather(2000000000);
 	sim_start();
 	sim_nic_start();

@@ -105,6 +105,14 @@ struct plan {
 	bool reads, atomics, global;	/* a counter may be reached through both devices */
 	struct sim_shape shape;
 	u32 calm_ms;			/* from one fault of a mild run to the next */
+	/* of one to so many: what may happen instead of another fault, and what applications do */
+	struct { u32 restart, remove, end, resize, limit, rebase; } odds;
+	u32 srqs;			/* ends whose QPs share receives, whatever chance says */
+	u32 joins;			/* late connections begin after so many faults; 0: of all */
+	u32 homes;			/* QPs are moved away, and home, and one of so many faults is another */
+	u32 refuses;			/* verbs in a row that a NIC may refuse */
+	bool idle;			/* end 1 posts no sends: its QPs do not break if the peer's go */
+	bool early;			/* the first fault may come before QPs are protected */
 	u32 qps, faults, pace, mail, naps, dry, policy[SIM_ENDS];
 };
 
@@ -134,6 +142,11 @@ static inline u32 id_of(const struct side *s, u32 n)
 /* world.c: a helper that gets a copy of @what */
 void call_start(int end, const char *name, sim_fn *fn, const struct call *what);
 
+/* worlds.c: runs that have more of one kind of trouble */
+bool world_pick(const char *name);	/* false: there is none of that name */
+void world_weigh(void);			/* a plan was drawn */
+void world_begin(void);			/* the faults begin */
+
 /* app.c */
 void app_start(struct side *s);
 bool app_is_put_off(void);		/* one of them, in the middle of something */
@@ -146,6 +159,7 @@ void lib_post_recv(struct side *s, void (*fill)(struct side *s, struct sim_wr *w
 void lib_srq_start(int end);
 void lib_srq_stop(int end);
 int lib_srq_resize(int end);
+bool lib_srq_is_away(int end);
 bool lib_poll(struct side *s, struct sim_wc *wc);	/* false: there is nothing */
 
 /* oracle.c */
@@ -205,6 +219,9 @@ void shared_check(int end);
 bool net_works(int net);
 void net_break(int net, bool silent);
 void net_mended(void);			/* nothing goes wrong any more: wait for links */
+
+/* resize.c */
+void resize_start(int end);
 
 /* fault.c */
 void faults(void);
