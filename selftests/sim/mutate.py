@@ -15,6 +15,7 @@ HERE = Path(__file__).resolve().parent
 KMOD = HERE.parents[1] / "kmod"
 # Seeds that fail without a mistake, for reasons that Documentation/known-issues.md gives.
 KNOWN = ()
+KINDS = "quick", "hidden"
 
 
 @dataclass
@@ -22,11 +23,13 @@ class Mutation:
     """Lines of one file, and what is put in their place.
 
     kind: "quick" is found soon, "hidden" never, for a reason that stands in the file.
+    world: in which it is looked for, as the simulator calls it; "": in the ordinary one.
     """
 
     name: str
     file: str
     kind: str = ""
+    world: str = ""
     hunks: list = field(default_factory=list)       # of ([lines that go], [lines that come])
 
     def changed(self, kmod):
@@ -50,7 +53,10 @@ def read():
     mutations = []
     for line in (HERE / "mutations").read_text(encoding="utf-8").splitlines(keepends=True):
         if line.startswith("== "):
-            mutations.append(Mutation(*line.split()[1:]))
+            name, file, *words = line.split()[1:]
+            kind = "".join(word for word in words if word in KINDS)
+            world = "".join(word for word in words if word not in KINDS)
+            mutations.append(Mutation(name, file, kind, world))
         elif line[0] in "-+":
             hunks = mutations[-1].hunks
             if line[0] == "-" and (not hunks or hunks[-1][1]):
@@ -88,10 +94,12 @@ def ranges(seed, runs):
 def find(mutation, base, runs, seed, jobs):
     """The first schedule that shows it, from 1, and what it says; None: none does."""
     program = build(mutation, base)
-    for first, count in ranges(seed, runs):
+    world = ["--world", mutation.world] if mutation.world else []
+    for first, count in [(seed, runs)] if world else ranges(seed, runs):
         run = subprocess.run([program, "--stop", "--brief", "--runs", str(count), "--seed",
-                              str(first), *(["--jobs", str(jobs)] if jobs else [])], check=False,
-                             stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
+                              str(first), *world, *(["--jobs", str(jobs)] if jobs else [])],
+                             check=False, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL,
+                             text=True)
         said = re.search(r"^seed (\d+): (.*)", run.stdout, re.M)
         if said:
             return int(said[1]) - seed + 1, said[2]
@@ -112,12 +120,13 @@ def main():
         if args.names and mutation.name not in args.names:
             continue
         found = find(mutation, args.base.resolve(), args.runs, args.seed, args.jobs)
+        world = f"{mutation.world}: " if mutation.world else ""
         wrong += bool(found) == (mutation.kind == "hidden")
         if found:
-            print(f"{mutation.name:28}{found[0]:7}  {found[1]}", flush=True)
+            print(f"{mutation.name:28}{found[0]:7}  {world}{found[1]}", flush=True)
         else:
             expected = ", as expected" if mutation.kind == "hidden" else ""
-            print(f"{mutation.name:28}      -  not found in {args.runs} schedules{expected}",
+            print(f"{mutation.name:28}      -  {world}not found in {args.runs} schedules{expected}",
                   flush=True)
     return 1 if wrong else 0
 
