@@ -268,3 +268,31 @@ def ucmatose(bed):
     options = ["-C", "600", "-S", "65536"]
     survives(bed, ["ucmatose", *options], ["ucmatose", "-s", address, *options],
              cm_listens, much=1 << 20)
+
+
+def rsockets(bed, program):
+    """A program of librdmacm's that is not on the nodes."""
+    each(bed.nodes[:2], lambda node: node.push(f"/usr/bin/{program}"))
+    return bed.nodes[1].address(0)
+
+
+@test("programs", "rcopy: a file by rsockets, the server's cable stays out")
+def rcopy(bed):
+    """WRITEs into memory that the server maps for it, asleep between; the copy is the file."""
+    client, server = bed.nodes[:2]
+    address = rsockets(bed, "rcopy")
+    client.must("dd if=/dev/urandom of=/tmp/file bs=1M count=16 2>/dev/null")
+    survives(bed, ["rcopy"], ["rcopy", "/tmp/file", f"{address}:/tmp/copy"], cm_listens,
+             much=1 << 20, pull=1, back=False, serving_ends=False)
+    bed.plug_all()
+    sums = [node.must(f"md5sum <{path} && rm {path}") for node, path in (
+        (client, "/tmp/file"), (server, "/tmp/copy"))]
+    check(sums[0] == sums[1], "the copy is not the file")
+
+
+@test("programs", "riostream")
+def riostream(bed):
+    """rsockets: WRITEs into a mapped buffer, data checked, both ways."""
+    address = rsockets(bed, "riostream")
+    words = ["riostream", "-T", "v", "-S", "16384", "-C", "20", "-I", "30"]
+    survives(bed, words, [*words, "-s", address], cm_listens)
