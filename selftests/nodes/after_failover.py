@@ -151,11 +151,12 @@ def atomics(bed):
         verify.go()
         verify.more(3)
         pull(bed, "local")
-        status = verify.client.wait(120), verify.server.wait(120)
-        check(status == (0, 0), f"they ended with {status}:\n{verify.client.tail()}\n"
-                                f"{verify.server.tail()}")
-        # an answer was lost at the fence
-        check(sum(counters.delta("failed")) > 0, "no QP has failed")
+        # mostly the answer of some is lost at the fence
+        wait_for("each QP has moved or failed", lambda: counters.delta("switches")[0]
+                 + counters.delta("failed")[0] >= 4, 120)
+        if verify.client.status is None:
+            verify.client.send("stop")
+        verify.end()
         counters.still("illegal", "msg_bad")
 
 
@@ -174,7 +175,7 @@ def register():
     for name, losses in LOSSES.items():
         add("after_failover", name, partial(lost_on_backup, *losses))
     add("after_failover", "one CQ for QPs in every state", one_cq)
-    add("after_failover", "atomics: an error where the answer is lost", atomics, FULL)
+    add("after_failover", "atomics: moved, or an error where the answer is lost", atomics, FULL)
 
 
 register()
