@@ -81,12 +81,12 @@ def up(node):
 
 
 def reconnect(bed):
-    """All links break, and are connected again if nodes believe each other."""
-    for rail in (0, 1):
-        bed.nodes[0].link(rail, False)
+    """All links end, and are connected again if nodes believe each other; QPs go on meanwhile."""
+    for node, other in (bed.nodes[:2], bed.nodes[1::-1]):
+        shift.must(node, "peer", "del", other.name)
     for node in bed.nodes[:2]:
         wait_for(f"{node.name}: no link is up", lambda node=node: not up(node), 90)
-    bed.plug_all()
+    shift.introduce(bed)
 
 
 def proven(bed):
