@@ -156,7 +156,7 @@ enum shift_reason {
 	SHIFT_REASON_RINGS,		/* the provider is patched, but its rings are not covered */
 	SHIFT_REASON_MTU,		/* the backup cannot carry packets of the QP's path MTU */
 	SHIFT_REASON_DMABUF,		/* a dma-buf of its PD has no mirror */
-	SHIFT_REASON_UNPROVEN,		/* a device of the pair was not seen to do what is assumed */
+	SHIFT_REASON_UNPROVEN,		/* a device of the pair has not proved what is assumed */
 	__SHIFT_REASON_MAX
 };
 
