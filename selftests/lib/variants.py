@@ -91,6 +91,8 @@ VARIANTS = {
             *(f"random_schedule: {number} of *" for number in (2, 3, 4)))),
     ],
     "6.12": [
+        # the judge is the same code; that devices prove themselves is in each test with mlx5
+        "mlx5: an assumption does not hold",
         "control: no module: the application gets its error",
         "module: insmod and rmmod, again and again, *",
         "failback: local cable, plugged again, pulled again",
@@ -121,6 +123,8 @@ VARIANTS = {
         "verbs: hundreds of short applications",
     ],
     "debug": [
+        # 12 of that seed takes half of the time
+        "random_schedule: 1 of seed *",
         # the code that these run is run by the other tests of this kernel, too
         "module: rmmod after protected traffic leaves no trace",
         "after_failover: all, both directions", "control: module: data, *",

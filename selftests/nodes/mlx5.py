@@ -511,7 +511,7 @@ def register():
                 not_covered, "srq", ["--ops", "send", "--srq"]), FULL),
             ("unprotected: a CQ without room for a flush", partial(
                 not_covered, "operation", ["--small-cq", "--signal-every", 16]), FULL),
-            ("an assumption does not hold", assumptions, FULL),
+            ("an assumption does not hold", assumptions, STOCK),
             ("unprotected: an assumption does not hold", unproven, FULL),
             ("not handed back: a NIC that does not work again after RESET", kept_home, FULL),
             ("a NIC without a cable is tried when it has one", untried, FULL)):

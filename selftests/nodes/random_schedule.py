@@ -17,7 +17,7 @@ from nodes.failover import atomics_move, beating, dropped, start
 from nodes.second_failure import goes_down, moves_on
 
 SEED = 20261121
-NUMBERS = {1: STOCK, 2: STOCK, 3: ("6.1",), 4: ("6.1",), 12: MAIN}
+NUMBERS = {1: MAIN, 2: STOCK, 3: ("6.1",), 4: ("6.1",), 12: MAIN}
 WRONG = 2, 107          # seed and number: sends and writes of 4 QPs, requests lost once
 
 WINDOWS = ["send_inv", "mw"]
