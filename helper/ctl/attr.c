@@ -44,6 +44,8 @@ static const struct {
 	{ SHIFT_A_REMOTE_GID,	"remote_gid",	GID },
 	{ SHIFT_A_LINK_STATE,	"state",	ENUM, &shift_link_state_names },
 	{ SHIFT_A_PROVEN,	"proven",	FLAG },
+	{ SHIFT_A_MSG_VERSION,	"msg_version",	U32 },
+	{ SHIFT_A_MSG_CAPS,	"msg_caps",	BITS },
 	{ SHIFT_A_CONNECTS,	"connects",	U64 },
 	{ SHIFT_A_ACKED,	"acked",	U64 },
 	{ SHIFT_A_QPN,		"qpn",		U32 },

@@ -18,7 +18,8 @@ static int link_show(struct ctl *ctl, int argc, char **argv)
 	static const struct ctl_column columns[] = {
 		{ "link", "LINK" }, { "node", "NODE" }, { "dev", "DEV" },
 		{ "local_gid", "LOCAL" }, { "remote_gid", "REMOTE" },
-		{ "state", "STATE" }, { "proven_text", "PROVEN" }, {}
+		{ "state", "STATE" }, { "proven_text", "PROVEN" },
+		{ "msg_version", "VERSION" }, {}
 	};
 	struct json_object *rows, *row;
 	size_t i;

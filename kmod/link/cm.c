@@ -16,7 +16,7 @@
 #include "pure/msg.h"
 
 #define SHIFT_HELLO_MAGIC	0x53484c4fu	/* "SHLO" */
-#define SHIFT_HELLO_VERSION	3	/* as SHIFT_MSG_VERSION; both ends need the same */
+#define SHIFT_HELLO_VERSION	3	/* of struct shift_hello; both ends need the same */
 
 #define SHIFT_CONN_RESOLVE	2000	/* ms for an address or a route */
 #define SHIFT_CONN_BACKLOG	128
@@ -33,11 +33,15 @@
 #define SHIFT_CONN_RETRIES	6
 #define SHIFT_CONN_RNR	7	/* without end: a slow receiver is not a dead one */
 
-/* private data of REQ and REP; a REQ has no room for more */
+/*
+ * Private data of REQ and REP; a REQ has no room for more.  Modules that had one version of the
+ * messages send zeros for @oldest, @newest and @caps.
+ */
 struct shift_hello {
 	__be32 magic;
 	u8 version;
-	u8 reserved[3];
+	u8 oldest, newest;		/* of the messages, SHIFT_MSG_* */
+	u8 caps;
 	u8 boot_id[16];
 	union ib_gid local, remote;	/* the sender's view */
 } __packed;
@@ -54,6 +58,9 @@ static void conn_param(struct shift_conn *c, struct shift_hello *hello,
 	memset(hello, 0, sizeof(*hello));
 	hello->magic = cpu_to_be32(SHIFT_HELLO_MAGIC);
 	hello->version = SHIFT_HELLO_VERSION;
+	hello->oldest = SHIFT_MSG_OLDEST;
+	hello->newest = SHIFT_MSG_NEWEST;
+	hello->caps = SHIFT_MSG_CAPS;
 	memcpy(hello->boot_id, shift_boot_id, sizeof(hello->boot_id));
 	hello->local = c->link->local;
 	hello->remote = c->link->remote;
@@ -72,6 +79,12 @@ static bool hello_valid(const struct shift_hello *hello, size_t len)
 	return hello && len >= sizeof(*hello) && hello->magic == cpu_to_be32(SHIFT_HELLO_MAGIC) &&
 	       hello->version == SHIFT_HELLO_VERSION &&
 	       memchr_inv(hello->boot_id, 0, sizeof(hello->boot_id));
+}
+
+/* Is there a form of messages that both ends know?  It is the conn's then. */
+static bool hello_agrees(const struct shift_hello *hello, struct shift_msg_form *form)
+{
+	return shift_msg_agree(hello->oldest, hello->newest, hello->caps, form);
 }
 
 static void conn_set_timeout(struct rdma_cm_id *cm_id)
@@ -247,7 +260,8 @@ static int conn_connected(struct shift_conn *c, const struct rdma_cm_event *even
 	if (!c->hello) {
 		if (!hello_valid(hello, event->param.conn.private_data_len) ||
 		    memcmp(&hello->local, &link->remote, sizeof(hello->local)) ||
-		    memcmp(&hello->remote, &link->local, sizeof(hello->remote))) {
+		    memcmp(&hello->remote, &link->local, sizeof(hello->remote)) ||
+		    !hello_agrees(hello, &c->form)) {
 			pr_warn_ratelimited("link %u: %pI6c answered with a bad HELLO\n", link->id,
 					    link->remote.raw);
 			return -EPROTO;
@@ -311,6 +325,7 @@ static int listen_check(const struct rdma_cm_id *cm_id, const struct rdma_cm_eve
 {
 	const struct shift_hello *hello = event->param.conn.private_data;
 	const struct sa_path_rec *path = cm_id->route.path_rec;
+	struct shift_msg_form form;
 	const char *why;
 	/* it is at the same place in both kinds of address */
 	u16 port = ntohs(((const struct sockaddr_in *)&cm_id->route.addr.dst_addr)->sin_port);
@@ -326,6 +341,8 @@ static int listen_check(const struct rdma_cm_id *cm_id, const struct rdma_cm_eve
 		why = "not in the directory";
 	else if (!shift_port_is_privileged(port))
 		why = "its port is one that any user may have";
+	else if (!hello_agrees(hello, &form))
+		why = "its module is too old or too new for this one";
 	else
 		return 0;
 	shift_stat_inc(SHIFT_STAT_STRANGERS);
@@ -350,6 +367,7 @@ static int listen_accept(struct rdma_cm_id *cm_id, const struct rdma_cm_event *e
 		return -EBUSY;
 	c->cm_id = cm_id;
 	memcpy(c->boot_id, peer->boot_id, sizeof(c->boot_id));
+	hello_agrees(peer, &c->form);
 	c->hello = true;
 	cm_id->context = c;
 	cm_id->event_handler = conn_event;

@@ -497,7 +497,7 @@ int shift_conn_post_send(struct shift_conn *c, const struct shift_msg *m)
 		ib_dma_sync_single_for_cpu(c->dev, buf->dma, SHIFT_LINK_BUF_SIZE,
 					   DMA_TO_DEVICE);
 	}
-	len = shift_msg_encode(m, buf->data + buf->len, SHIFT_LINK_BUF_SIZE - buf->len);
+	len = shift_msg_encode(m, &c->form, buf->data + buf->len, SHIFT_LINK_BUF_SIZE - buf->len);
 	if (len > 0) {
 		buf->len += len;
 		c->link->tx++;

@@ -27,6 +27,7 @@ struct shift_link_info {
 	u64 tx, rx, connects;	/* messages, connections made */
 	u64 acked;		/* sends that the peer's NIC acknowledged */
 	bool proven;		/* the peer has proved that it knows a key */
+	struct shift_msg_form form;	/* of its messages; version 0: not connected */
 };
 
 unsigned int shift_auth_keys(void);	/* process context; 0: nodes need not prove anything */

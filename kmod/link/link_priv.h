@@ -17,6 +17,7 @@
 #include "core/qp.h"
 #include "link/auth.h"
 #include "link/link.h"
+#include "pure/msg.h"
 
 #define SHIFT_LINK_BUFS		32	/* receives, and sends, of a connection */
 #define SHIFT_LINK_BUF_SIZE	1024	/* messages in one send */
@@ -54,6 +55,7 @@ struct shift_link_buf {
  * @qp: as in @cm_id, for posting.
  * @boot_id: from the HELLO.
  * @node: of the directory, to which it was established.
+ * @form: of the messages, as both HELLOs allow it.
  * @hello: the peer's HELLO was accepted.
  * @established: UP was queued.
  * @told: UP was delivered.  Only the delivery work uses it.
@@ -78,6 +80,7 @@ struct shift_conn {
 	struct ib_qp *qp;
 	u8 boot_id[16];
 	char node[SHIFT_NODE_MAX];
+	struct shift_msg_form form;
 	bool hello;
 	bool established;
 	bool told;

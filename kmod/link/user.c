@@ -164,6 +164,9 @@ void shift_link_fill_info(const struct shift_link *link, struct shift_link_info 
 	info->rx = link->rx;
 	info->connects = link->connects;
 	info->acked = link->acked;
-	info->proven = link->conn && link->conn->auth.proven;
+	if (link->conn) {
+		info->proven = link->conn->auth.proven;
+		info->form = link->conn->form;
+	}
 	spin_unlock_irqrestore(&l->lock, flags);
 }

@@ -100,7 +100,7 @@ static_assert(sizeof(struct wire) <= SHIFT_MSG_MAX);
 #define MAX_24BIT	0xffffffu
 #define MAX_STATUS	4095u		/* MAX_ERRNO */
 #define PAIR_FLAGS	(SHIFT_PAIR_ACK | SHIFT_PAIR_REFUSED | SHIFT_PAIR_ATOMIC | \
-			 SHIFT_PAIR_WINDOWS)
+			 SHIFT_PAIR_WINDOWS | SHIFT_PAIR_ALONE)
 
 static const struct {
 	const char *name;
@@ -298,29 +298,51 @@ static void get_body(const union wire_body *b, struct shift_msg *m)
 	}
 }
 
-static void put_wire(const struct shift_msg *m, struct wire *w)
+static void put_wire(const struct shift_msg *m, const struct shift_msg_form *form, struct wire *w)
 {
 	memset(w, 0, sizeof(*w));
 	w->head.magic = cpu_to_be32(SHIFT_MSG_MAGIC);
-	w->head.version = SHIFT_MSG_VERSION;
+	w->head.version = form->version;
 	w->head.type = m->type;
 	w->head.length = cpu_to_be16((u16)(sizeof(w->head) + types[m->type].body));
 	w->head.dst_cookie = cpu_to_be64(m->dst_cookie);
 	w->head.src_cookie = cpu_to_be64(m->src_cookie);
 	w->head.epoch = cpu_to_be32(m->epoch);
 	put_body(m, &w->body);
+	if (m->type == SHIFT_MSG_PAIR && !(form->caps & SHIFT_MSG_CAP_ALONE))
+		w->body.pair.flags &= cpu_to_be32(~SHIFT_PAIR_ALONE);
+}
+
+/**
+ * shift_msg_agree() - the form of messages between two nodes
+ * @oldest: version that the peer speaks; 0 of a module that had one version only, and said none.
+ * @newest: the same.
+ * @caps: what the peer understands; bits that are not known here are left out.
+ * @form: out: the newest version that both speak, and what both understand.
+ *
+ * Return: false if the two have no version in common.
+ */
+bool shift_msg_agree(u8 oldest, u8 newest, u8 caps, struct shift_msg_form *form)
+{
+	if (!newest)
+		oldest = newest = SHIFT_MSG_OLDEST;
+	form->version = newest < SHIFT_MSG_NEWEST ? newest : SHIFT_MSG_NEWEST;
+	form->caps = caps & SHIFT_MSG_CAPS;
+	return form->version >= oldest && form->version >= SHIFT_MSG_OLDEST;
 }
 
 /**
  * shift_msg_encode() - write a message
  * @m: the message.
+ * @form: how the receiver wants it; what that does not understand is left out.
  * @buf: where to; any alignment.
  * @size: its size; SHIFT_MSG_MAX is enough for every type.
  *
  * Return: bytes written, or -EINVAL if a field is out of its range or @buf too
  * small.
  */
-int shift_msg_encode(const struct shift_msg *m, void *buf, size_t size)
+int shift_msg_encode(const struct shift_msg *m, const struct shift_msg_form *form, void *buf,
+		     size_t size)
 {
 	struct wire w;
 	size_t n;
@@ -331,7 +353,7 @@ int shift_msg_encode(const struct shift_msg *m, void *buf, size_t size)
 	if (size < n)
 		return -EINVAL;
 
-	put_wire(m, &w);
+	put_wire(m, form, &w);
 	memcpy(buf, &w, n);
 	return (int)n;
 }
@@ -363,11 +385,12 @@ int shift_msg_length(const void *buf, size_t size)
  * @size: exactly one message.
  * @m: the message; undefined on error.
  *
- * Return: 0, -EPROTONOSUPPORT for a version that is not ours, -EINVAL for
+ * Return: 0, -EPROTONOSUPPORT for a version that is none of ours, -EINVAL for
  * anything else that shift_msg_encode() would not have written.
  */
 int shift_msg_decode(const void *buf, size_t size, struct shift_msg *m)
 {
+	struct shift_msg_form form = { .caps = SHIFT_MSG_CAPS };
 	struct wire w, again;
 
 	if (size < sizeof(w.head))
@@ -377,7 +400,8 @@ int shift_msg_decode(const void *buf, size_t size, struct shift_msg *m)
 
 	if (w.head.magic != cpu_to_be32(SHIFT_MSG_MAGIC))
 		return -EINVAL;
-	if (w.head.version != SHIFT_MSG_VERSION)
+	form.version = w.head.version;
+	if (form.version < SHIFT_MSG_OLDEST || form.version > SHIFT_MSG_NEWEST)
 		return -EPROTONOSUPPORT;
 	if (!valid_type(w.head.type) || be16_to_cpu(w.head.length) != size ||
 	    size != sizeof(w.head) + types[w.head.type].body)
@@ -393,7 +417,7 @@ int shift_msg_decode(const void *buf, size_t size, struct shift_msg *m)
 		return -EINVAL;
 
 	/* Written again it is the same, unless reserved fields were set. */
-	put_wire(m, &again);
+	put_wire(m, &form, &again);
 	return memcmp(&w, &again, sizeof(w)) ? -EINVAL : 0;
 }
 

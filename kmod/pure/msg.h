@@ -10,7 +10,15 @@
 #include "pure/pure.h"
 
 #define SHIFT_MSG_MAGIC		0x53484654u	/* "SHFT" */
-#define SHIFT_MSG_VERSION	4
+/*
+ * Versions of the wire form that this module speaks: what two nodes have in common is used between
+ * them, so that nodes can be upgraded one by one.  What only adds a flag or a type is a capability,
+ * and needs no version.
+ */
+#define SHIFT_MSG_OLDEST	4
+#ifndef SHIFT_MSG_NEWEST
+#define SHIFT_MSG_NEWEST	4
+#endif
 #define SHIFT_MSG_MAX		256	/* bytes on the wire, every type */
 #define SHIFT_MSG_PATHS		8	/* path numbers on the wire are below */
 
@@ -27,6 +35,21 @@ enum shift_msg_type {
 	SHIFT_MSG_READY,
 	SHIFT_MSG_GONE,
 	__SHIFT_MSG_MAX
+};
+
+/* what a receiver understands beyond the oldest version */
+#define SHIFT_MSG_CAP_ALONE	(1u << 0)	/* SHIFT_PAIR_ALONE */
+#ifndef SHIFT_MSG_CAPS
+#define SHIFT_MSG_CAPS		SHIFT_MSG_CAP_ALONE
+#endif
+
+/**
+ * struct shift_msg_form - how two nodes write what they send to each other
+ * @version: of the wire form.
+ * @caps: SHIFT_MSG_CAP_*, that both understand.
+ */
+struct shift_msg_form {
+	u8 version, caps;
 };
 
 enum shift_msg_kind { SHIFT_KIND_FAULT, SHIFT_KIND_MOVE, __SHIFT_KIND_MAX };
@@ -53,6 +76,7 @@ enum shift_msg_gone {
 #define SHIFT_PAIR_REFUSED	(1u << 1)	/* the sender is unprotected */
 #define SHIFT_PAIR_ATOMIC	(1u << 2)	/* atomics may go to either of the sender's NICs */
 #define SHIFT_PAIR_WINDOWS	(1u << 3)	/* the sender records operations on windows */
+#define SHIFT_PAIR_ALONE	(1u << 4)	/* no other QP of the sender's has to move with it */
 
 #define SHIFT_PROGRESS_AT_LEAST_ONCE	(1u << 0)	/* the policy of the sender of UNKNOWN */
 
@@ -106,8 +130,10 @@ struct shift_msg {
 	};
 };
 
+bool shift_msg_agree(u8 oldest, u8 newest, u8 caps, struct shift_msg_form *form);
 /* bytes written, or -EINVAL */
-int shift_msg_encode(const struct shift_msg *m, void *buf, size_t size);
+int shift_msg_encode(const struct shift_msg *m, const struct shift_msg_form *form, void *buf,
+		     size_t size);
 /* bytes of the first of several messages, or -EINVAL */
 int shift_msg_length(const void *buf, size_t size);
 /* 0, -EINVAL (malformed), -EPROTONOSUPPORT (version) */

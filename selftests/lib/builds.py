@@ -109,15 +109,22 @@ def build_common(work, kernels):
     return [name for name, command in steps if not work.step(name, command)]
 
 
-def build_wrong(work, kernel, kdir, out, patient):
-    """The module that replays from a wrong point; where the right one is built next,
-    so that they differ in one object."""
-    if not work.step(f"build wrong module {kernel}",
-                     ["scripts/build-kmod", kdir, out, LEAN, "SHIFT_REPLAY_SKIPS=1"], patient):
+def variants(kernel):
+    """Modules for tests, and what makes them differ: one that replays from a wrong point, and one
+    that knows newer messages, too."""
+    return ([("wrong", "SHIFT_REPLAY_SKIPS=1")] * (kernel in MATRIX) +
+            [("newer", "SHIFT_MSG_NEWEST=5")] * (kernel in FULL))
+
+
+def build_variant(work, kernel, kdir, out, variant, patient):
+    """Another module; where the right one is built next, so that they differ in few objects."""
+    name, option = variant
+    if not work.step(f"build {name} module {kernel}",
+                     ["scripts/build-kmod", kdir, out, LEAN, option], patient):
         return False
-    wrong = Path(f"{out}-wrong")
-    wrong.mkdir(exist_ok=True)
-    shutil.copy(out / "rdma_shift.ko", wrong)
+    folder = Path(f"{out}-{name}")
+    folder.mkdir(exist_ok=True)
+    shutil.copy(out / "rdma_shift.ko", folder)
     return True
 
 
@@ -132,9 +139,8 @@ def kernel_is_there(kernel):
 def build_modules(work, kernel, kdir, patient):
     """All modules for one kernel; names of what failed."""
     out = TOP / "build" / f"kmod-{kernel}"
-    failed = []
-    if kernel in MATRIX and not build_wrong(work, kernel, kdir, out, patient):
-        failed.append(f"build wrong module {kernel}")
+    failed = [f"build {variant[0]} module {kernel}" for variant in variants(kernel)
+              if not build_variant(work, kernel, kdir, out, variant, patient)]
     steps = [(f"build module {kernel}", ["scripts/build-kmod", kdir, out, LEAN]),
              (f"build mlx5_soft {kernel}", ["selftests/mlx5_soft/build", kdir,
                                             TOP / "build" / f"mlx5_soft-{kernel}", LEAN, "W=1"])]
@@ -155,7 +161,8 @@ def build_kernel(work, kernel, patient=False):
         work.report.say(f"# {error}")
         return [f"kernel {kernel}"]
     kept = Kept(kdir, [f"kmod-{kernel}", f"mlx5_soft-{kernel}"] + [
-        f"kmod-{kernel}-wrong", f"unit-{kernel}"] * (kernel in MATRIX))
+        f"unit-{kernel}"] * (kernel in MATRIX) + [
+        f"kmod-{kernel}-{name}" for name, _ in variants(kernel)])
     if kept.restore():
         work.report.say(f"# {elapsed()} modules {kernel} are there, built from the same sources")
         return []

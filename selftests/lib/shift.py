@@ -9,6 +9,7 @@ from testbed import PREFIX, Failure, LabError, check, each, run_lab, wait_for
 
 MODULE = f"{PREFIX}/rdma_shift.ko"
 WRONG_MODULE = f"{PREFIX}/rdma_shift-wrong.ko"
+NEWER_MODULE = f"{PREFIX}/rdma_shift-newer.ko"
 DEADLINE_SCALE = 10
 STEPS = "/sys/kernel/tracing/instances/steps"      # what the module does, for readers of failures
 DEFAULT_RDMA_CORE = "56.1"
@@ -51,9 +52,10 @@ def install(cluster, built, nodes=None):
     module = built.module(cluster.kernel)
     specs = [f"{stripped(module)}:{MODULE}",
              f"{built.provider}/lib:{PREFIX}/lib"]
-    wrong = module.parent.with_name(f"{module.parent.name}-wrong") / module.name
-    if wrong.exists():
-        specs.append(f"{stripped(wrong)}:{WRONG_MODULE}")
+    for name, there in (("wrong", WRONG_MODULE), ("newer", NEWER_MODULE)):
+        variant = module.parent.with_name(f"{module.parent.name}-{name}") / module.name
+        if variant.exists():
+            specs.append(f"{stripped(variant)}:{there}")
     specs += [str(built.helper / name) for name in ("shiftctl", "shiftd")
               if (built.helper / name).exists()]
     unit = built.top / "build" / f"unit-{cluster.kernel}" / "kmod"

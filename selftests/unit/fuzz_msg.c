@@ -7,13 +7,15 @@ int LLVMFuzzerTestOneInput(const u8 *data, size_t size);
 
 int LLVMFuzzerTestOneInput(const u8 *data, size_t size)
 {
+	struct shift_msg_form form = { .caps = SHIFT_MSG_CAPS };
 	u8 again[SHIFT_MSG_MAX];
 	struct shift_msg m;
 	int n;
 
 	if (shift_msg_decode(data, size, &m))
 		return 0;
-	n = shift_msg_encode(&m, again, sizeof(again));
+	form.version = data[4];
+	n = shift_msg_encode(&m, &form, again, sizeof(again));
 	if (n < 0 || (size_t)n != size || memcmp(data, again, size))
 		abort();
 	if (shift_msg_name(m.type)[0] == '?')

@@ -5,6 +5,10 @@
 
 static u8 buf[SHIFT_MSG_MAX + 8], buf2[SHIFT_MSG_MAX];
 static struct shift_msg msg, msg2;
+/* between two nodes of this module's version */
+static const struct shift_msg_form form = {
+	.version = SHIFT_MSG_NEWEST, .caps = SHIFT_MSG_CAPS,
+};
 
 /* any message that may be sent */
 static void any_message(struct rnd *r, u8 type)
@@ -24,7 +28,7 @@ static void any_message(struct rnd *r, u8 type)
 	case SHIFT_MSG_PAIR:
 		if (rnd_one_in(r, 2))
 			msg.dst_cookie = 0;
-		msg.pair.flags = rnd_below(r, 16);
+		msg.pair.flags = rnd_below(r, 32);
 		msg.pair.src_qpn = rnd_below(r, 1u << 24);
 		msg.pair.dst_qpn = rnd_below(r, 1u << 24);
 		rnd_fill(r, msg.pair.src_gid, 16);
@@ -81,7 +85,7 @@ static void round_trip(struct ktap *t)
 			any_message(&r, type);
 			memset(buf, 0xa5, sizeof(buf));
 			/* at any alignment */
-			n = shift_msg_encode(&msg, buf + i % 8, SHIFT_MSG_MAX);
+			n = shift_msg_encode(&msg, &form, buf + i % 8, SHIFT_MSG_MAX);
 			ASSERT(t, n > 0 && n <= SHIFT_MSG_MAX);
 			EXPECT(t, buf[i % 8 + n] == 0xa5 || i % 8 + n == sizeof(buf));
 			memset(&msg2, 0x5a, sizeof(msg2));
@@ -90,7 +94,7 @@ static void round_trip(struct ktap *t)
 
 			/* every other size is refused */
 			for (size = 0; size < n; size++) {
-				EXPECT_EQ(t, shift_msg_encode(&msg, buf2, size),
+				EXPECT_EQ(t, shift_msg_encode(&msg, &form, buf2, size),
 					  -EINVAL);
 				EXPECT_EQ(t, shift_msg_decode(buf + i % 8, size, &msg2),
 					  -EINVAL);
@@ -111,7 +115,7 @@ static void damaged(struct ktap *t)
 	for (i = 0; i < 3000; i++) {
 		for (type = 1; type < __SHIFT_MSG_MAX; type++) {
 			any_message(&r, type);
-			n = shift_msg_encode(&msg, buf, sizeof(buf));
+			n = shift_msg_encode(&msg, &form, buf, sizeof(buf));
 			ASSERT(t, n > 0);
 			buf[rnd_below(&r, n)] ^= (u8)(1u << rnd_below(&r, 8));
 			ret = shift_msg_decode(buf, n, &msg2);
@@ -119,7 +123,7 @@ static void damaged(struct ktap *t)
 				EXPECT(t, ret == -EINVAL || ret == -EPROTONOSUPPORT);
 				continue;
 			}
-			EXPECT_EQ(t, shift_msg_encode(&msg2, buf2, sizeof(buf2)), n);
+			EXPECT_EQ(t, shift_msg_encode(&msg2, &form, buf2, sizeof(buf2)), n);
 			EXPECT(t, !memcmp(buf, buf2, n));
 		}
 	}
@@ -164,12 +168,12 @@ static void wire_layout(struct ktap *t)
 	msg.progress.flags = SHIFT_PROGRESS_AT_LEAST_ONCE;
 	msg.progress.expected_psn = 0xabcdef;
 	msg.progress.arm_epoch = 0x31323334;
-	EXPECT_EQ(t, shift_msg_encode(&msg, buf, sizeof(buf)), sizeof(want));
+	EXPECT_EQ(t, shift_msg_encode(&msg, &form, buf, sizeof(buf)), sizeof(want));
 	EXPECT(t, !memcmp(buf, want, sizeof(want)));
 
 	for (type = 1; type < __SHIFT_MSG_MAX; type++) {
 		any_message(&r, type);
-		EXPECT_EQ(t, shift_msg_encode(&msg, buf, sizeof(buf)), sizes[type]);
+		EXPECT_EQ(t, shift_msg_encode(&msg, &form, buf, sizeof(buf)), sizes[type]);
 	}
 }
 
@@ -179,9 +183,11 @@ static void versions(struct ktap *t)
 	int n;
 
 	any_message(&r, SHIFT_MSG_ACK);
-	n = shift_msg_encode(&msg, buf, sizeof(buf));
+	n = shift_msg_encode(&msg, &form, buf, sizeof(buf));
 	ASSERT(t, n > 0);
-	buf[4] = SHIFT_MSG_VERSION + 1;
+	buf[4] = SHIFT_MSG_OLDEST - 1;
+	EXPECT_EQ(t, shift_msg_decode(buf, n, &msg2), -EPROTONOSUPPORT);
+	buf[4] = SHIFT_MSG_NEWEST + 1;
 	EXPECT_EQ(t, shift_msg_decode(buf, n, &msg2), -EPROTONOSUPPORT);
 	/* whatever a later version looks like behind its first fields */
 	EXPECT_EQ(t, shift_msg_decode(buf, sizeof(buf), &msg2), -EPROTONOSUPPORT);
@@ -189,12 +195,54 @@ static void versions(struct ktap *t)
 	EXPECT_EQ(t, shift_msg_decode(buf, n, &msg2), -EINVAL);
 }
 
+/* what two nodes have in common is used, and a node of another age is refused */
+static void agreement(struct ktap *t)
+{
+	struct shift_msg_form got;
+
+	/* a module that does not say */
+	EXPECT(t, shift_msg_agree(0, 0, 0, &got));
+	EXPECT_EQ(t, got.version, SHIFT_MSG_OLDEST);
+	EXPECT_EQ(t, got.caps, 0);
+	EXPECT(t, shift_msg_agree(SHIFT_MSG_OLDEST, SHIFT_MSG_NEWEST, SHIFT_MSG_CAPS, &got));
+	EXPECT_EQ(t, got.version, SHIFT_MSG_NEWEST);
+	EXPECT_EQ(t, got.caps, SHIFT_MSG_CAPS);
+	/* a newer one that still knows ours */
+	EXPECT(t, shift_msg_agree(SHIFT_MSG_NEWEST, 255, 255, &got));
+	EXPECT_EQ(t, got.version, SHIFT_MSG_NEWEST);
+	EXPECT_EQ(t, got.caps, SHIFT_MSG_CAPS);
+	/* an older one, but not too old */
+	EXPECT(t, shift_msg_agree(1, SHIFT_MSG_OLDEST, 0, &got));
+	EXPECT_EQ(t, got.version, SHIFT_MSG_OLDEST);
+	/* nothing in common; and what makes no sense */
+	EXPECT(t, !shift_msg_agree(1, SHIFT_MSG_OLDEST - 1, 255, &got));
+	EXPECT(t, !shift_msg_agree(SHIFT_MSG_NEWEST + 1, 255, 255, &got));
+	EXPECT(t, !shift_msg_agree(255, 1, 255, &got));
+}
+
+/* what the receiver does not understand is left out, and the rest is the same */
+static void capabilities(struct ktap *t)
+{
+	const struct shift_msg_form old = { .version = SHIFT_MSG_OLDEST };
+	struct rnd r = { .state = 9 };
+	int n;
+
+	any_message(&r, SHIFT_MSG_PAIR);
+	msg.pair.flags |= SHIFT_PAIR_ALONE;
+	n = shift_msg_encode(&msg, &old, buf, sizeof(buf));
+	ASSERT(t, n > 0);
+	EXPECT_EQ(t, buf[4], SHIFT_MSG_OLDEST);
+	EXPECT_EQ(t, shift_msg_decode(buf, n, &msg2), 0);
+	msg.pair.flags &= ~SHIFT_PAIR_ALONE;
+	EXPECT(t, !memcmp(&msg, &msg2, sizeof(msg)));
+}
+
 /* changes one field of a good message to a bad value: no encode */
 #define REFUSES(t, _type, change) do {					\
 	any_message(&r, SHIFT_MSG_##_type);				\
-	EXPECT(t, shift_msg_encode(&msg, buf, sizeof(buf)) > 0);	\
+	EXPECT(t, shift_msg_encode(&msg, &form, buf, sizeof(buf)) > 0);	\
 	change;								\
-	EXPECT_EQ(t, shift_msg_encode(&msg, buf, sizeof(buf)), -EINVAL);	\
+	EXPECT_EQ(t, shift_msg_encode(&msg, &form, buf, sizeof(buf)), -EINVAL);	\
 } while (0)
 
 static void out_of_range(struct ktap *t)
@@ -211,7 +259,7 @@ static void out_of_range(struct ktap *t)
 	REFUSES(t, GONE, msg.dst_cookie = 0);
 	REFUSES(t, READY, msg.epoch = 0);
 	REFUSES(t, PAIR, msg.src_cookie = 0);
-	REFUSES(t, PAIR, msg.pair.flags |= 16);
+	REFUSES(t, PAIR, msg.pair.flags |= 32);
 	REFUSES(t, PAIR, msg.pair.src_qpn = 1u << 24);
 	REFUSES(t, PAIR, msg.pair.dst_qpn = 1u << 24);
 	REFUSES(t, PAIR, (msg.pair.flags = 0, msg.pair.mtu = 0));
@@ -242,7 +290,7 @@ static void batch(struct ktap *t)
 
 	for (type = 1; type <= 4; type++) {
 		any_message(&r, type);
-		end += (size_t)shift_msg_encode(&msg, wire + end, sizeof(wire) - end);
+		end += (size_t)shift_msg_encode(&msg, &form, wire + end, sizeof(wire) - end);
 	}
 	for (type = 1; type <= 4; type++) {
 		n = shift_msg_length(wire + at, end - at);
@@ -277,6 +325,8 @@ static const struct ktap_case cases[] = {
 	KTAP_CASE(damaged),
 	KTAP_CASE(wire_layout),
 	KTAP_CASE(versions),
+	KTAP_CASE(agreement),
+	KTAP_CASE(capabilities),
 	KTAP_CASE(out_of_range),
 	KTAP_CASE(batch),
 	KTAP_CASE(names),

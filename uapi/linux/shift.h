@@ -96,6 +96,8 @@ enum shift_attr {
 	SHIFT_A_BACKUP_PROOF_FAILED,	/* u32 */
 	SHIFT_A_KEYS,		/* u32: keys by which nodes prove who they are; 0: they need not */
 	SHIFT_A_PROVEN,		/* flag: the peer of a link has proved that it knows a key */
+	SHIFT_A_MSG_VERSION,	/* u32: of the messages of a link that is up */
+	SHIFT_A_MSG_CAPS,	/* u32: bits of what both its ends understand beyond that */
 	__SHIFT_A_MAX,
 	SHIFT_A_MAX = __SHIFT_A_MAX - 1
 };

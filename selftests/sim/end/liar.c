@@ -80,7 +80,10 @@ void sim_lie(struct shift_link *link, const struct shift_msg *m,
 	struct wire_copy *w = &kept[n_kept++ % KEPT], lie;
 	char text[80];
 	u32 n;
-	int len = shift_msg_encode(m, w->byte, sizeof(w->byte));
+	static const struct shift_msg_form form = {
+		.version = SHIFT_MSG_NEWEST, .caps = SHIFT_MSG_CAPS,
+	};
+	int len = shift_msg_encode(m, &form, w->byte, sizeof(w->byte));
 
 	if (len < 0)
 		sim_fail("a message cannot be sent (%d)", len);
