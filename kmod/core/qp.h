@@ -175,6 +175,8 @@ struct shift_qp_failover {
  * @told: the peer was sent our cookie and its own.
  * @boot: the peer's boot id at that time.
  * @atomic: the peer's NICs are atomic towards each other.
+ * @alone: no other QP of the peer's has to move with it, as those of an SRQ have; false if the
+ *	peer's module is too old to say so.
  * @windows: both ends record operations on memory windows.
  * @resolved: the peer was, or is being, told remote keys of ours; any context.
  * @mute: the peer has not said that it has forgotten a key, and is not waited for; any context.
@@ -195,6 +197,7 @@ struct shift_qp_peer {
 	bool told;
 	u8 boot[16];
 	bool atomic;
+	bool alone;
 	bool windows;
 	bool resolved;
 	bool mute;

@@ -23,6 +23,7 @@ void shift_loop_pair(struct shift_qp *sqp, bool atomic)
 	lockdep_assert_held(&sqp->lock);
 	sqp->peer.cookie = sqp->cookie;
 	sqp->peer.atomic = atomic;
+	sqp->peer.alone = true;
 	sqp->peer.windows = sqp->rings.tracks_mws;
 	memcpy(sqp->peer.boot, shift_boot_id, sizeof(sqp->peer.boot));
 	sqp->peer.told = true;

@@ -131,6 +131,8 @@ static void pairing_send(struct shift_qp *sqp, u32 flags)
 		flags |= SHIFT_PAIR_ATOMIC;
 	if (sqp->rings.tracks_mws)
 		flags |= SHIFT_PAIR_WINDOWS;
+	if (!sqp->srqm.ssrq)
+		flags |= SHIFT_PAIR_ALONE;
 	m.pair.flags = flags;
 	m.pair.src_qpn = sqp->qpn;
 	m.pair.dst_qpn = sqp->app.dest_qpn;
@@ -301,6 +303,7 @@ void shift_pairing_message(struct shift_qp *sqp, const struct shift_msg *m)
 	/* the peer may have been paired with this cookie before, and refuses what is not above */
 	sqp->fo.highest = shift_epoch_learn(sqp->fo.highest, m->epoch);
 	sqp->peer.atomic = m->pair.flags & SHIFT_PAIR_ATOMIC;
+	sqp->peer.alone = m->pair.flags & SHIFT_PAIR_ALONE;
 	sqp->peer.windows = m->pair.flags & SHIFT_PAIR_WINDOWS && sqp->rings.tracks_mws;
 	if (!(m->pair.flags & SHIFT_PAIR_ACK) || !sqp->peer.told)
 		pairing_send(sqp, flags);

@@ -2,9 +2,10 @@
 """perftest as packaged, unchanged, with a cable pulled in the middle."""
 
 import re
+from functools import partial
 
 import shift
-from registry import BARE, SHIFT, STOCK, test
+from registry import BARE, SHIFT, STOCK, add, test
 from testbed import Failure, check, wait_for
 from traffic import QP_TIMEOUT, perftest
 from nodes.failover import atomics_move, dropped
@@ -178,6 +179,25 @@ def atomic_bw_lost(bed):
         check(any(run.counters.delta("failed")), "no QP has failed")
         run.counters.still("illegal", "msg_bad")
         run.serving.stop()
+
+
+def atomics_stay(lost, pull, bed):
+    """No other NIC may execute what is under way: its own one does, or tells, after the outage."""
+    run = Run(bed, "ib_atomic_lat", "-n", 6000, much=1 << 15)
+    bed.drop(run.server, 0, direction="in" if lost == "RC_FETCH_ADD" else "out", opcode=lost)
+    wait_for("a packet lost", lambda: dropped(bed))
+    bed.nodes[pull].link(0, False)
+    shift.wait_reason(run.client, "operation")
+    bed.plug_all()
+    run.running.expect(0, 180)
+    run.serving.expect(0, 60)
+    run.counters.still("switches", "failed", "illegal", "msg_bad")
+
+
+add("perftest", "ib_atomic_lat, not moved, survives a short outage: the request lost",
+    partial(atomics_stay, "RC_FETCH_ADD", 0))
+add("perftest", "ib_atomic_lat, not moved, survives a short outage: the answer lost",
+    partial(atomics_stay, "RC_ATOMIC_ACK", 1))
 
 
 @test("perftest", "ib_atomic_lat, moved away before the cable is pulled, and back")

@@ -119,4 +119,7 @@ void sim_session(int end, int net, const u8 *boot);
 void sim_asked(u64 from, u64 to, u32 epoch, u8 path, u64 fault);
 void sim_begins(u64 from, u64 to, u32 epoch, u32 psn);
 
+/* oracle.c: whether a QP stays on its NIC for an operation that cannot be moved */
+void sim_stays(int end, u32 qpn, bool stays);
+
 #endif /* SIM_END_H */

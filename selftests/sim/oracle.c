@@ -112,19 +112,28 @@ void saw_error(struct side *s, const char *what, u32 n, u32 status)
 }
 
 /*
- * May operation @n have an error, though only one thing went wrong?  It is an atomic that may not
- * leave its NIC; or the answer to an atomic is lost, and @n is that, or a READ before it.
+ * May operation @n have an error, though only one thing went wrong?  The answer to an atomic is
+ * lost, and @n is that, or a READ before it; or an atomic may not leave its NIC: then the QP stays,
+ * too, and so does the peer's, and each has its NIC's error if the outage is long enough.
  */
 static bool atomic_may_fail(const struct side *s, u32 n)
 {
-	if (!op_has_answer(&s->op[n]) || op_is_answered(&s->op[n]))
-		return false;
-	if (op_is_atomic(&s->op[n]) && !plan.global)
-		return true;
+	bool asks = op_has_answer(&s->op[n]) && !op_is_answered(&s->op[n]);
+
 	for (; n < s->posted; n++)
-		if (op_is_atomic(&s->op[n]) && s->op[n].executed && !op_is_answered(&s->op[n]))
+		if (op_is_atomic(&s->op[n]) && !op_is_answered(&s->op[n]) &&
+		    (!plan.global || (asks && s->op[n].executed)))
 			return true;
-	return false;
+	return (s->stays || s->peer->stays) && !plan.global;
+}
+
+void sim_stays(int end, u32 qpn, bool stays)
+{
+	struct side *s;
+
+	for_each_side(s)
+		if (s->end == end && s->qpn == qpn && (stays || !s->error))
+			s->stays = stays;
 }
 
 /* Who is lied to may see anything. */

@@ -87,6 +87,7 @@ struct side {
 	bool ended;			/* it has ended its QP itself */
 	bool flushed;			/* by ERR: all that it has posted is completed */
 	bool lost;			/* its first error is that of an atomic that may have one */
+	bool stays;			/* on its NIC, for an atomic */
 	bool late;			/* it begins after a crash */
 	bool crashed;			/* with its node, or its device was removed */
 	bool rebooted;			/* its node has another kernel now */

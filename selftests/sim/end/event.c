@@ -21,6 +21,7 @@ static void event_qp(struct shift_qp *sqp, enum shift_qp_event event, u64 time_n
 		shift_name_of(&shift_qp_event_names, event, name), sqp->fo.path,
 		shift_name_of(&shift_cause_names, shift_qp_shown_cause(sqp), cause),
 		shift_name_of(&shift_reason_names, sqp->fo.reason, reason));
+	sim_stays(sim_this_end, sqp->qpn, sqp->fo.reason == SHIFT_REASON_OPERATION);
 }
 
 const struct shift_event_ops sim_event_ops = {
