@@ -29,6 +29,7 @@
 #include "srq/srq.h"
 #include "verbs/verbs.h"
 
+#define ABI_OLDEST		7	/* version of a provider that is served */
 #define SHIFT_SIDE_SHIFT	24	/* of an id in the mmap offset */
 
 static int file_open(struct inode *inode, struct file *filp)
@@ -111,15 +112,42 @@ static struct shift_obj *file_find(int cmd_fd, u32 handle, enum shift_obj_type t
 	return find.found;
 }
 
-static long ioc_register_cq(struct shift_file *file, void __user *arg)
+/**
+ * struct ioc - what a caller passes
+ * @arg: its structure.
+ * @size: its bytes, of which a provider that is older or newer than we has fewer or more.
+ */
+struct ioc {
+	void __user *arg;
+	size_t size;
+};
+
+/* What the caller does not have is 0 here; what is unknown here has to be 0 there. */
+static int ioc_get(const struct ioc *ioc, void *to, size_t size)
+{
+	return copy_struct_from_user(to, size, ioc->arg, ioc->size);
+}
+
+static long ioc_put(const struct ioc *ioc, const void *from, size_t size)
+{
+	return copy_to_user(ioc->arg, from, min(size, ioc->size)) ? -EFAULT : 0;
+}
+
+static bool version_is_known(u32 version)
+{
+	return version >= ABI_OLDEST && version <= SHIFT_ABI_VERSION;
+}
+
+static long ioc_register_cq(struct shift_file *file, const struct ioc *ioc)
 {
 	struct shift_abi_reg_cq reg;
 	struct shift_obj *obj;
 	int err;
 
-	if (copy_from_user(&reg, arg, sizeof(reg)))
-		return -EFAULT;
-	if (reg.abi_version != SHIFT_ABI_VERSION)
+	err = ioc_get(ioc, &reg, sizeof(reg));
+	if (err)
+		return err;
+	if (!version_is_known(reg.abi_version))
 		return -EPROTONOSUPPORT;
 	if (reg.ring.reserved || reg.reserved)
 		return -EINVAL;
@@ -137,19 +165,20 @@ static long ioc_register_cq(struct shift_file *file, void __user *arg)
 		return err;
 	reg.side_offset = (u64)reg.id << SHIFT_SIDE_SHIFT;
 	/* on -EFAULT the object stays registered until close() */
-	return copy_to_user(arg, &reg, sizeof(reg)) ? -EFAULT : 0;
+	return ioc_put(ioc, &reg, sizeof(reg));
 }
 
-static long ioc_register_srq(struct shift_file *file, void __user *arg)
+static long ioc_register_srq(struct shift_file *file, const struct ioc *ioc)
 {
 	struct shift_abi_reg_srq reg;
 	struct shift_srq *ssrq;
 	struct shift_obj *obj;
 	int err;
 
-	if (copy_from_user(&reg, arg, sizeof(reg)))
-		return -EFAULT;
-	if (reg.abi_version != SHIFT_ABI_VERSION)
+	err = ioc_get(ioc, &reg, sizeof(reg));
+	if (err)
+		return err;
+	if (!version_is_known(reg.abi_version))
 		return -EPROTONOSUPPORT;
 	if (reg.ring.reserved)
 		return -EINVAL;
@@ -171,18 +200,19 @@ static long ioc_register_srq(struct shift_file *file, void __user *arg)
 	if (err)
 		return err;
 	reg.table_offset = (u64)reg.id << SHIFT_SIDE_SHIFT;
-	return copy_to_user(arg, &reg, sizeof(reg)) ? -EFAULT : 0;
+	return ioc_put(ioc, &reg, sizeof(reg));
 }
 
-static long ioc_register_qp(struct shift_file *file, void __user *arg)
+static long ioc_register_qp(struct shift_file *file, const struct ioc *ioc)
 {
 	struct shift_abi_reg_qp reg;
 	struct shift_obj *obj;
 	int err;
 
-	if (copy_from_user(&reg, arg, sizeof(reg)))
-		return -EFAULT;
-	if (reg.abi_version != SHIFT_ABI_VERSION)
+	err = ioc_get(ioc, &reg, sizeof(reg));
+	if (err)
+		return err;
+	if (!version_is_known(reg.abi_version))
 		return -EPROTONOSUPPORT;
 	if (reg.sq.reserved || reg.rq.reserved)
 		return -EINVAL;
@@ -197,7 +227,7 @@ static long ioc_register_qp(struct shift_file *file, void __user *arg)
 	err = shift_file_add(file, obj, &reg.id);
 	if (err)
 		return err;
-	return copy_to_user(arg, &reg, sizeof(reg)) ? -EFAULT : 0;
+	return ioc_put(ioc, &reg, sizeof(reg));
 }
 
 static enum shift_obj_type object_type(u32 type)
@@ -214,13 +244,15 @@ static enum shift_obj_type object_type(u32 type)
 	}
 }
 
-static long ioc_unregister(struct shift_file *file, void __user *arg)
+static long ioc_unregister(struct shift_file *file, const struct ioc *ioc)
 {
 	struct shift_abi_id id;
 	struct shift_obj *obj;
+	long err;
 
-	if (copy_from_user(&id, arg, sizeof(id)))
-		return -EFAULT;
+	err = ioc_get(ioc, &id, sizeof(id));
+	if (err)
+		return err;
 	obj = shift_file_take(file, id.id, object_type(id.type));
 	if (!obj)
 		return -ENOENT;
@@ -237,14 +269,15 @@ static struct shift_qp *file_qp(struct shift_file *file, u32 id)
 	return obj ? to_qp(obj) : NULL;
 }
 
-static long ioc_wait(struct shift_file *file, void __user *arg)
+static long ioc_wait(struct shift_file *file, const struct ioc *ioc)
 {
 	struct shift_abi_id id;
 	struct shift_qp *sqp;
-	long left;
+	long left, err;
 
-	if (copy_from_user(&id, arg, sizeof(id)))
-		return -EFAULT;
+	err = ioc_get(ioc, &id, sizeof(id));
+	if (err)
+		return err;
 	if (id.type != SHIFT_ABI_QP)
 		return -EINVAL;
 	sqp = file_qp(file, id.id);
@@ -269,14 +302,15 @@ static long kick_srq(struct shift_file *file, u32 id)
 }
 
 /* In the thread that posts; sleeps only while the QP is being handed back. */
-static long ioc_kick(struct shift_file *file, void __user *arg)
+static long ioc_kick(struct shift_file *file, const struct ioc *ioc)
 {
 	struct shift_abi_id id;
 	struct shift_qp *sqp;
-	long err = 0;
+	long err;
 
-	if (copy_from_user(&id, arg, sizeof(id)))
-		return -EFAULT;
+	err = ioc_get(ioc, &id, sizeof(id));
+	if (err)
+		return err;
 	shift_stat_inc(SHIFT_STAT_KICKS);
 	if (id.type == SHIFT_ABI_SRQ)
 		return kick_srq(file, id.id);
@@ -303,14 +337,15 @@ static long ioc_kick(struct shift_file *file, void __user *arg)
 }
 
 /* Does not sleep, as the calling provider holds spinlocks of its own. */
-static long ioc_rebase(struct shift_file *file, void __user *arg)
+static long ioc_rebase(struct shift_file *file, const struct ioc *ioc)
 {
 	struct shift_abi_rebase base;
 	struct shift_qp *sqp;
 	long err;
 
-	if (copy_from_user(&base, arg, sizeof(base)))
-		return -EFAULT;
+	err = ioc_get(ioc, &base, sizeof(base));
+	if (err)
+		return err;
 	sqp = file_qp(file, base.id);
 	if (!sqp)
 		return -ENOENT;
@@ -318,18 +353,20 @@ static long ioc_rebase(struct shift_file *file, void __user *arg)
 	shift_qp_put(sqp);
 	if (err)
 		return err;
-	return copy_to_user(arg, &base, sizeof(base)) ? -EFAULT : 0;
+	return ioc_put(ioc, &base, sizeof(base));
 }
 
-static long ioc_cqe(struct shift_file *file, void __user *arg)
+static long ioc_cqe(struct shift_file *file, const struct ioc *ioc)
 {
 	struct shift_abi_cqe cqe;
 	struct shift_obj *obj;
 	struct shift_cq *scq;
 	struct shift_qp *sqp;
+	long err;
 
-	if (copy_from_user(&cqe, arg, sizeof(cqe)))
-		return -EFAULT;
+	err = ioc_get(ioc, &cqe, sizeof(cqe));
+	if (err)
+		return err;
 	obj = shift_file_get(file, cqe.cq_id, SHIFT_OBJ_CQ);
 	if (!obj)
 		return -ENOENT;
@@ -344,51 +381,58 @@ static long ioc_cqe(struct shift_file *file, void __user *arg)
 		shift_qp_put(sqp);
 	}
 	shift_cq_put(scq);
-	return copy_to_user(arg, &cqe, sizeof(cqe)) ? -EFAULT : 0;
+	return ioc_put(ioc, &cqe, sizeof(cqe));
 }
 
-static long ioc_query(void __user *arg)
+static long ioc_query(const struct ioc *ioc)
 {
 	struct shift_abi_query query;
-	bool same;
+	bool known;
+	long err;
 
-	if (copy_from_user(&query, arg, sizeof(query)))
-		return -EFAULT;
+	err = ioc_get(ioc, &query, sizeof(query));
+	if (err)
+		return err;
 	if (query.reserved)
 		return -EINVAL;
-	same = query.abi_version == SHIFT_ABI_VERSION;
-	query.abi_version = SHIFT_ABI_VERSION;
-	if (copy_to_user(arg, &query, sizeof(query)))
-		return -EFAULT;
-	return same ? 0 : -EPROTONOSUPPORT;
+	known = version_is_known(query.abi_version);
+	if (!known)
+		query.abi_version = SHIFT_ABI_VERSION;
+	err = ioc_put(ioc, &query, sizeof(query));
+	if (err)
+		return err;
+	return known ? 0 : -EPROTONOSUPPORT;
 }
 
+/* By number and not by size, so that structures can grow. */
 static long file_ioctl(struct file *filp, unsigned int cmd, unsigned long arg)
 {
 	struct shift_file *file = filp->private_data;
-	void __user *user = (void __user *)arg;
+	const struct ioc ioc = { .arg = (void __user *)arg, .size = _IOC_SIZE(cmd) };
 
 	if (file->mm != current->mm)
 		return -EPERM;
-	switch (cmd) {
-	case SHIFT_IOC_QUERY:
-		return ioc_query(user);
-	case SHIFT_IOC_REGISTER_CQ:
-		return ioc_register_cq(file, user);
-	case SHIFT_IOC_REGISTER_QP:
-		return ioc_register_qp(file, user);
-	case SHIFT_IOC_REGISTER_SRQ:
-		return ioc_register_srq(file, user);
-	case SHIFT_IOC_UNREGISTER:
-		return ioc_unregister(file, user);
-	case SHIFT_IOC_WAIT:
-		return ioc_wait(file, user);
-	case SHIFT_IOC_CQE:
-		return ioc_cqe(file, user);
-	case SHIFT_IOC_KICK:
-		return ioc_kick(file, user);
-	case SHIFT_IOC_REBASE:
-		return ioc_rebase(file, user);
+	if (_IOC_TYPE(cmd) != _IOC_TYPE(SHIFT_IOC_QUERY))
+		return -ENOTTY;
+	switch (_IOC_NR(cmd)) {
+	case _IOC_NR(SHIFT_IOC_QUERY):
+		return ioc_query(&ioc);
+	case _IOC_NR(SHIFT_IOC_REGISTER_CQ):
+		return ioc_register_cq(file, &ioc);
+	case _IOC_NR(SHIFT_IOC_REGISTER_QP):
+		return ioc_register_qp(file, &ioc);
+	case _IOC_NR(SHIFT_IOC_REGISTER_SRQ):
+		return ioc_register_srq(file, &ioc);
+	case _IOC_NR(SHIFT_IOC_UNREGISTER):
+		return ioc_unregister(file, &ioc);
+	case _IOC_NR(SHIFT_IOC_WAIT):
+		return ioc_wait(file, &ioc);
+	case _IOC_NR(SHIFT_IOC_CQE):
+		return ioc_cqe(file, &ioc);
+	case _IOC_NR(SHIFT_IOC_KICK):
+		return ioc_kick(file, &ioc);
+	case _IOC_NR(SHIFT_IOC_REBASE):
+		return ioc_rebase(file, &ioc);
 	default:
 		return -ENOTTY;
 	}

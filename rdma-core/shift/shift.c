@@ -2,6 +2,7 @@
 /* What a context tells the rdma_shift module and hears from it: ioctls on /dev/shift. */
 #include <config.h>
 
+#include <errno.h>
 #include <fcntl.h>
 #include <string.h>
 #include <unistd.h>
@@ -29,7 +30,8 @@ void shift_uninit(struct shift_context *ctx)
 	pthread_mutex_destroy(&ctx->lock);
 }
 
-static int shift_open(void)
+/* A module that does not know our newest version says which is its own newest one */
+static int shift_open(uint32_t *version)
 {
 	struct shift_abi_query query = {
 		.abi_version = SHIFT_ABI_VERSION,
@@ -40,11 +42,13 @@ static int shift_open(void)
 	if (fd < 0)
 		return -1;
 
-	if (ioctl(fd, SHIFT_IOC_QUERY, &query) ||
-	    query.abi_version != SHIFT_ABI_VERSION) {
+	if ((ioctl(fd, SHIFT_IOC_QUERY, &query) && errno != EPROTONOSUPPORT) ||
+	    query.abi_version < SHIFT_ABI_OLDEST ||
+	    query.abi_version > SHIFT_ABI_VERSION) {
 		close(fd);
 		return -1;
 	}
+	*version = query.abi_version;
 
 	return fd;
 }
@@ -56,7 +60,7 @@ static int shift_get_fd(struct shift_context *ctx)
 
 	pthread_mutex_lock(&ctx->lock);
 	if (!ctx->tried) {
-		ctx->fd = shift_open();
+		ctx->fd = shift_open(&ctx->version);
 		ctx->tried = true;
 	}
 	fd = ctx->fd;
@@ -89,8 +93,8 @@ void shift_register_cq(struct shift_context *ctx, struct shift_cq *cq,
 	void *side;
 	int fd;
 
-	cmd->abi_version = SHIFT_ABI_VERSION;
 	fd = shift_get_fd(ctx);
+	cmd->abi_version = ctx->version;
 	if (fd < 0 || ioctl(fd, SHIFT_IOC_REGISTER_CQ, cmd))
 		return;
 
@@ -122,8 +126,8 @@ void shift_register_qp(struct shift_context *ctx, struct shift_object *qp,
 {
 	int fd;
 
-	cmd->abi_version = SHIFT_ABI_VERSION;
 	fd = shift_get_fd(ctx);
+	cmd->abi_version = ctx->version;
 	if (fd < 0 || ioctl(fd, SHIFT_IOC_REGISTER_QP, cmd))
 		return;
 
@@ -138,8 +142,8 @@ void shift_register_srq(struct shift_context *ctx, struct shift_srq *srq,
 	void *map;
 	int fd;
 
-	cmd->abi_version = SHIFT_ABI_VERSION;
 	fd = shift_get_fd(ctx);
+	cmd->abi_version = ctx->version;
 	if (fd < 0 || ioctl(fd, SHIFT_IOC_REGISTER_SRQ, cmd))
 		return;
 

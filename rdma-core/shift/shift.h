@@ -17,12 +17,18 @@
 #include "shift_side.h"
 #include "shift_srq.h"
 
+/* The oldest version of the ABI that providers know */
+#ifndef SHIFT_ABI_OLDEST
+#define SHIFT_ABI_OLDEST	7
+#endif
+
 #define __shift_cold __attribute__((cold, noinline))
 
 struct shift_context {
 	pthread_mutex_t		lock;
 	bool			tried;
 	int			fd;		/* -1: off */
+	uint32_t		version;	/* of the ABI, that the module knows, too */
 };
 
 /* The flag words, which the fast paths look at, are where the provider wants them */

@@ -15,7 +15,9 @@
 #include <infiniband/verbs.h>
 #include "fake_kernel.h"
 
-struct fake_kernel kern = { .version = SHIFT_ABI_VERSION };
+struct fake_kernel kern = {
+	.oldest = SHIFT_ABI_VERSION, .version = SHIFT_ABI_VERSION,
+};
 
 static void kern_wait(void)
 {
@@ -55,15 +57,23 @@ static int kern_rebase(struct shift_abi_rebase *base)
 	return -1;
 }
 
+static int kern_query(struct shift_abi_query *query)
+{
+	kern.queries++;
+	if (query->abi_version >= kern.oldest && query->abi_version <= kern.version)
+		return 0;
+	query->abi_version = kern.version;
+	errno = EPROTONOSUPPORT;
+	return -1;
+}
+
 static int kern_ioctl(unsigned long cmd, void *arg)
 {
 	struct shift_abi_id *id = arg;
 
 	switch (cmd) {
 	case SHIFT_IOC_QUERY:
-		kern.queries++;
-		((struct shift_abi_query *)arg)->abi_version = kern.version;
-		return 0;
+		return kern_query(arg);
 	case SHIFT_IOC_REGISTER_CQ:
 		if (kern.reg_cq_error) {
 			errno = kern.reg_cq_error;

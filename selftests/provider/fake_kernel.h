@@ -20,7 +20,7 @@
 struct fake_kernel {
 	int		fd;		/* of /dev/shift; 0: not open */
 	int		absent;
-	uint32_t	version;
+	uint32_t	oldest, version;	/* that it knows */
 	int		opens, queries, waits, kicks, cqes;
 	int		cq_regs, cq_unregs, qp_regs, qp_unregs;
 	unsigned int	refused;	/* flags of the last QP that was */

@@ -43,7 +43,7 @@ void setup(int cqe_sz)
 	int i;
 
 	memset(&kern, 0, sizeof(kern));
-	kern.version = SHIFT_ABI_VERSION;
+	kern.version = kern.oldest = SHIFT_ABI_VERSION;
 	golden_ctx.cqe_version = v1;
 	golden_ctx.shift.fd = -1;
 	golden_ctx.shift.tried = false;
@@ -427,7 +427,7 @@ static void test_absent(void)
 		golden_ctx.shift.tried = false;
 		kern.fd = 0;
 		kern.absent = error == 0;
-		kern.version = SHIFT_ABI_VERSION + (error == 1);
+		kern.version = kern.oldest = SHIFT_ABI_VERSION + (error == 1);
 		kern.reg_cq_error = error == 2 ? ENOMEM : 0;
 		kern.cq_regs = kern.qp_regs = kern.kicks = kern.cqes = 0;
 		test_cq.shift_flag = 0;

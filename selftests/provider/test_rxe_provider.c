@@ -190,14 +190,25 @@ static void test_absent(struct ibv_device *dev)
 
 static void test_version(struct ibv_device *dev)
 {
-	kern.version = SHIFT_ABI_VERSION + 1;
-	open_device(dev);
-	setup(0);
-	check_traffic();
-	CHECK(kern.opens == 1 && kern.queries == 1 && !kern.cq_regs && !kern.qp_regs);
-	teardown();
-	close_device();
-	kern.version = SHIFT_ABI_VERSION;
+	int newer;
+
+	/* a module that is newer, one that is older, and a newer one that still knows ours */
+	for (newer = 2; newer >= 0; newer--) {
+		kern.version = newer ? SHIFT_ABI_VERSION + 1 : SHIFT_ABI_VERSION - 1;
+		kern.oldest = newer == 1 ? SHIFT_ABI_VERSION : kern.version;
+		kern.opens = kern.queries = 0;
+		open_device(dev);
+		setup(0);
+		check_traffic();
+		CHECK(kern.opens == 1 && kern.queries == 1);
+		CHECK(newer == 1 ? kern.cq_regs && kern.qp_regs :
+				   !kern.cq_regs && !kern.qp_regs);
+		CHECK(newer != 1 || kern.qp.abi_version == SHIFT_ABI_VERSION);
+		teardown();
+		close_device();
+		kern.cq_regs = kern.qp_regs = 0;
+	}
+	kern.version = kern.oldest = SHIFT_ABI_VERSION;
 }
 
 static void test_refused(struct ibv_device *dev)

@@ -21,6 +21,12 @@
 #include <linux/types.h>
 #include <linux/ioctl.h>
 
+/*
+ * The newest version.  A module knows the versions from an oldest one to this, and so does a
+ * provider; they use the newest that both know.  A structure may grow at its end without a new
+ * version: what its caller does not have is 0 for the kernel, and -E2BIG tells a caller that what
+ * it has set there is not known to the kernel.
+ */
 #define SHIFT_ABI_VERSION	7
 #define SHIFT_ABI_DEVICE	"/dev/shift"
 
@@ -62,10 +68,11 @@ enum shift_abi_type {
 
 /**
  * struct shift_abi_query - SHIFT_IOC_QUERY
- * @abi_version: in: the caller's SHIFT_ABI_VERSION; out: the kernel's.
+ * @abi_version: in: the newest version that the caller knows; out: the version to be used.
  * @reserved: must be zero.
  *
- * -EPROTONOSUPPORT if the two differ.
+ * -EPROTONOSUPPORT if the kernel does not know that version.  @abi_version is the newest that the
+ * kernel knows then, and a caller that knows it, too, uses it.
  */
 struct shift_abi_query {
 	__u32 abi_version;
@@ -88,7 +95,7 @@ struct shift_abi_ring {
 
 /**
  * struct shift_abi_reg_cq - SHIFT_IOC_REGISTER_CQ
- * @abi_version: SHIFT_ABI_VERSION.
+ * @abi_version: that of SHIFT_IOC_QUERY.
  * @provider: enum shift_abi_provider.
  * @cmd_fd: uverbs command fd of the context.
  * @handle: uverbs handle of the CQ.
@@ -132,7 +139,7 @@ struct shift_abi_reg_cq {
 
 /**
  * struct shift_abi_reg_qp - SHIFT_IOC_REGISTER_QP
- * @abi_version: SHIFT_ABI_VERSION.
+ * @abi_version: that of SHIFT_IOC_QUERY.
  * @provider: enum shift_abi_provider.
  * @cmd_fd: uverbs command fd of the context.
  * @handle: uverbs handle of the QP.
@@ -184,7 +191,7 @@ struct shift_abi_reg_qp {
 
 /**
  * struct shift_abi_reg_srq - SHIFT_IOC_REGISTER_SRQ
- * @abi_version: SHIFT_ABI_VERSION.
+ * @abi_version: that of SHIFT_IOC_QUERY.
  * @provider: enum shift_abi_provider.
  * @cmd_fd: uverbs command fd of the context.
  * @handle: uverbs handle of the SRQ.

@@ -33,7 +33,7 @@ static void abuse_query(int fd)
 	refused(fd, SHIFT_IOC_QUERY, &q, EPROTONOSUPPORT, "QUERY newer version");
 	q.abi_version = 0;
 	refused(fd, SHIFT_IOC_QUERY, &q, EPROTONOSUPPORT, "QUERY version 0");
-	q.abi_version = SHIFT_ABI_VERSION;
+	report(q.abi_version == SHIFT_ABI_VERSION, "QUERY says which version there is");
 	q.reserved = 1;
 	refused(fd, SHIFT_IOC_QUERY, &q, 0, "QUERY with reserved bits");
 	refused(fd, SHIFT_IOC_QUERY, NULL, EFAULT, "QUERY without memory");
@@ -54,6 +54,29 @@ static void abuse_numbers(int fd)
 	refused(fd, 0x5401, buf, 0, "TCGETS");
 	refused(fd, _IOWR(0xf5, 2, struct shift_abi_id), buf, 0,
 		"REGISTER_QP of another size");
+	refused(fd, _IOC(_IOC_READ | _IOC_WRITE, 0xf4, 0, sizeof(struct shift_abi_query)), buf,
+		ENOTTY, "QUERY of another device");
+}
+
+/* A structure that has grown: what is unknown here has to be 0, and is not written. */
+static void abuse_sizes(int fd)
+{
+	struct { struct shift_abi_query q; uint32_t more[2]; } big = {
+		.q.abi_version = SHIFT_ABI_VERSION,
+	};
+	const unsigned long cmd = _IOWR(0xf5, 0, typeof(big));
+
+	allowed(fd, cmd, &big, "QUERY that has grown");
+	big.more[1] = 1;
+	refused(fd, cmd, &big, E2BIG, "QUERY that wants something unknown");
+	big.more[1] = 0;
+	big.q.abi_version = 0;
+	refused(fd, _IOWR(0xf5, 0, uint8_t), &big, EPROTONOSUPPORT, "QUERY that is cut off");
+	report(big.q.abi_version == SHIFT_ABI_VERSION, "no more is written than has room");
+	memset(&big, 0xff, sizeof(big));
+	big.q.abi_version = 0;
+	refused(fd, _IOC(_IOC_READ, 0xf5, 0, 0), &big, EPROTONOSUPPORT, "QUERY without a size");
+	report(!big.q.abi_version, "nothing is written without room");
 }
 
 /* A field of a valid CQ registration is replaced. */
@@ -468,6 +491,7 @@ int main(int argc, char **argv)
 	victim_open(&v, device);
 	abuse_query(fd);
 	abuse_numbers(fd);
+	abuse_sizes(fd);
 	abuse_descriptors(fd, &v);
 	abuse_words(fd, &v);
 	abuse_rings(fd, &v);
