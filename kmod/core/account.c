@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
+ * What the module does for a process, the process pays for.
+ *
  * Memory that the module pins for a process counts as memory that the process has locked, as
  * the RDMA core counts what drivers pin: mm->pinned_vm, RLIMIT_MEMLOCK, CAP_IPC_LOCK.
  *
@@ -7,9 +9,16 @@
  * much as without the module, the module's charge is taken off while a verb of the application
  * runs: what the application locks itself stays within its limit, and the module pins nothing
  * while both together are above the limit.
+ *
+ * A failover costs everybody on the node a moment, and a process can cause one by saying that a
+ * path is broken.  It can do so for all of its QPs at once, and for each of them a few times a
+ * minute, but not without end.
  */
 #include <linux/capability.h>
 #include <linux/hashtable.h>
+#include <linux/ktime.h>
+#include <linux/math64.h>
+#include <linux/moduleparam.h>
 #include <linux/sched.h>
 #include <linux/sched/mm.h>
 #include <linux/sched/signal.h>
@@ -20,9 +29,11 @@
  * struct shift_account - what is pinned for one process
  * @node: in the table, by @mm.
  * @mm: of that process, grabbed: it may end before we have unpinned all.
- * @users: pinned rings, and verbs that run.
+ * @users: pinned rings, open files, and verbs that run.
  * @pages: charged to it.
  * @verbs: verbs of the process that run; unless 0, @pages are not in mm->pinned_vm.
+ * @objects: registered ones; any context.
+ * @spent_ns: ktime until which its failovers have used up what it may cause; any context.
  */
 struct shift_account {
 	struct hlist_node node;
@@ -30,7 +41,16 @@ struct shift_account {
 	unsigned int users;
 	unsigned long pages;
 	unsigned int verbs;
+	atomic_t objects;
+	atomic64_t spent_ns;
 };
+
+#define SPEND_NS	(60ull * NSEC_PER_SEC)	/* what may be spent at once is there again after that */
+
+/* May be changed at any time. */
+static unsigned int claims = 4;
+module_param(claims, uint, 0644);
+MODULE_PARM_DESC(claims, "failovers a minute that a process may cause for each of its registered objects, if nothing but the process says that there is a fault");
 
 /* The table, and all that is in it. */
 static DEFINE_SPINLOCK(accounts_lock);
@@ -162,4 +182,52 @@ void shift_account_restore(struct shift_account *account)
 		atomic64_add(account->pages, &account->mm->pinned_vm);
 	spin_unlock(&accounts_lock);
 	account_put(account);
+}
+
+/**
+ * shift_account_open - the calling process has opened /dev/shift
+ *
+ * Context: process context.
+ * Return: for shift_account_close(); NULL: no memory.
+ */
+struct shift_account *shift_account_open(void)
+{
+	return account_get(current->mm);
+}
+
+/* The file was closed, by any process; process context. */
+void shift_account_close(struct shift_account *account)
+{
+	account_put(account);
+}
+
+/* @n objects more, or fewer, are registered; any context. */
+void shift_account_objects(struct shift_account *account, int n)
+{
+	atomic_add(n, &account->objects);
+}
+
+/**
+ * shift_account_spend - may the process cause one more failover now?
+ * @account: of the process.
+ *
+ * Each one costs a share of SPEND_NS.  What a process has spent is the time until which it has to
+ * wait for its whole allowance; it may be in debt for SPEND_NS at most.
+ *
+ * Context: any.
+ */
+bool shift_account_spend(struct shift_account *account)
+{
+	u64 most = (u64)READ_ONCE(claims) * max(atomic_read(&account->objects), 0);
+	s64 next, spent = atomic64_read(&account->spent_ns);
+	s64 now = ktime_get_ns();
+
+	if (!most)
+		return false;
+	do {
+		next = max(spent, now) + div64_u64(SPEND_NS, most);
+		if (next > now + (s64)SPEND_NS)
+			return false;
+	} while (!atomic64_try_cmpxchg(&account->spent_ns, &spent, next));
+	return true;
 }

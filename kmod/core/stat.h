@@ -50,6 +50,7 @@ enum shift_stat {
 	SHIFT_STAT_DISCONNECTS,		/* RDMA CM's DREQs sent over another path */
 	SHIFT_STAT_OUTAGES,		/* deadlines begun anew, as no path to the peer works */
 	SHIFT_STAT_STRANGERS,		/* refused: not from the kernel of a peer */
+	SHIFT_STAT_DISBELIEVED,		/* errors of processes that began no failover */
 	__SHIFT_STAT_MAX
 };
 

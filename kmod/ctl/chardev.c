@@ -38,6 +38,11 @@ static int file_open(struct inode *inode, struct file *filp)
 
 	if (!file)
 		return -ENOMEM;
+	file->account = shift_account_open();
+	if (!file->account) {
+		kfree(file);
+		return -ENOMEM;
+	}
 	xa_init_flags(&file->objects, XA_FLAGS_ALLOC1);
 	file->mm = current->mm;
 	mmgrab(file->mm);
@@ -51,9 +56,12 @@ static int file_release(struct inode *inode, struct file *filp)
 	struct shift_obj *obj;
 	unsigned long index;
 
-	xa_for_each(&file->objects, index, obj)
+	xa_for_each(&file->objects, index, obj) {
 		shift_obj_drop(obj);
+		shift_account_objects(file->account, -1);
+	}
 	xa_destroy(&file->objects);
+	shift_account_close(file->account);
 	mmdrop(file->mm);
 	kfree(file);
 	return 0;
@@ -377,7 +385,7 @@ static long ioc_cqe(struct shift_file *file, const struct ioc *ioc)
 	if (sqp) {
 		/* the QP must be one that uses this CQ */
 		if (sqp->scq == scq || sqp->rcq == scq)
-			cqe.answer = shift_cqe_filter(sqp, scq, cqe.status);
+			cqe.answer = shift_cqe_filter(sqp, scq, cqe.status, file->account);
 		shift_qp_put(sqp);
 	}
 	shift_cq_put(scq);

@@ -58,6 +58,8 @@ int shift_file_add(struct shift_file *file, struct shift_obj *obj, u32 *id)
 
 	if (err)
 		shift_obj_drop(obj);
+	else
+		shift_account_objects(file->account, 1);
 	return err;
 }
 
@@ -99,5 +101,7 @@ struct shift_obj *shift_file_take(struct shift_file *file, u32 id, enum shift_ob
 	else
 		obj = NULL;
 	xa_unlock(&file->objects);
+	if (obj)
+		shift_account_objects(file->account, -1);
 	return obj;
 }

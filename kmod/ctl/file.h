@@ -3,6 +3,7 @@
 #ifndef SHIFT_CTL_FILE_H
 #define SHIFT_CTL_FILE_H
 
+#include "core/account.h"
 #include "core/object.h"
 #include "core/qp.h"
 #include "core/srq.h"
@@ -10,10 +11,12 @@
 /**
  * struct shift_file - one open of /dev/shift
  * @mm: the process that may use it; a forked child may not.
+ * @account: of that process.
  * @objects: registered CQs, SRQs and QPs by id; each has a reference.
  */
 struct shift_file {
 	struct mm_struct *mm;
+	struct shift_account *account;
 	struct xarray objects;
 };
 

@@ -2,6 +2,7 @@
 /* The CQE filter, and the state of a QP as operators see it. */
 #include <linux/ktime.h>
 #include <linux/module.h>
+#include "core/account.h"
 #include "core/kick.h"
 #include "core/object.h"
 #include "core/qp.h"
@@ -27,11 +28,26 @@ static bool status_is_path_error(const struct shift_qp *sqp, const struct shift_
 	return status == IB_WC_RETRY_EXC_ERR || status == IB_WC_LOC_QP_OP_ERR;
 }
 
+/*
+ * The process says that the path is broken.  If nothing else does, the failover is on its account.
+ * NULL: it has none.
+ */
+static bool may_cause_failover(const struct shift_qp *sqp, struct shift_account *account)
+{
+	if (!account || READ_ONCE(sqp->sdev->port_down) ||
+	    (!shift_qp_is_loop(sqp) && !READ_ONCE(sqp->peer.use[SHIFT_PATH_DEFAULT].up)) ||
+	    shift_account_spend(account))
+		return true;
+	shift_stat_inc(SHIFT_STAT_DISBELIEVED);
+	return false;
+}
+
 /**
  * shift_cqe_filter - may the application see this error completion?
  * @sqp: the QP it belongs to.
  * @scq: the CQ that it was found in.
  * @status: its status.
+ * @account: of the process that has found it; NULL: it may cause any number of failovers.
  *
  * Path errors of a QP that can leave its path are kept back.  All other errors are the
  * application's own, and end the protection.
@@ -40,7 +56,7 @@ static bool status_is_path_error(const struct shift_qp *sqp, const struct shift_
  * Return: SHIFT_CQE_DELIVER or SHIFT_CQE_SWALLOW.
  */
 enum shift_abi_cqe_answer shift_cqe_filter(struct shift_qp *sqp, const struct shift_cq *scq,
-					   u32 status)
+					   u32 status, struct shift_account *account)
 {
 	enum shift_abi_cqe_answer answer = SHIFT_CQE_SWALLOW;
 	unsigned int kick = SHIFT_QPB_KICK;
@@ -91,7 +107,8 @@ enum shift_abi_cqe_answer shift_cqe_filter(struct shift_qp *sqp, const struct sh
 		if (status == IB_WC_WR_FLUSH_ERR && test_bit(SHIFT_QPB_ERRORED, &sqp->pend.flags))
 			break;
 		if (status_is_path_error(sqp, scq, status, cause) &&
-		    (sqp->fo.state != SHIFT_ST_RUN || shift_path_usable(sqp))) {
+		    (sqp->fo.state != SHIFT_ST_RUN ||
+		     (shift_path_usable(sqp) && may_cause_failover(sqp, account)))) {
 			set_bit(SHIFT_QPB_ERRORED, &sqp->pend.flags);
 			set_bit(SHIFT_QPB_GATED, &sqp->pend.flags);
 			kick = SHIFT_QPB_TRIGGER;

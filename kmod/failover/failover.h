@@ -17,8 +17,9 @@ int shift_handback_arm(struct shift_qp *sqp, u32 epoch, u32 qpn);
 int shift_fence(struct shift_qp *sqp, bool *errored);
 
 /* cqe_filter.c */
+struct shift_account;
 enum shift_abi_cqe_answer shift_cqe_filter(struct shift_qp *sqp, const struct shift_cq *scq,
-					   u32 status);
+					   u32 status, struct shift_account *account);
 enum shift_qp_state shift_qp_shown(const struct shift_qp *sqp, enum shift_reason *reason);
 enum shift_cause shift_qp_shown_cause(const struct shift_qp *sqp);
 

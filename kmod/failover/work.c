@@ -3,11 +3,14 @@
  * The machine of a QP: its work item turns pending bits and messages into events
  * of the state machine, one at a time, under sqp->lock.
  */
+#include <linux/delay.h>
 #include <linux/ktime.h>
 #include <linux/sched/mm.h>
+#include <linux/slab.h>
 #include "core/event.h"
 #include "core/ib.h"
 #include "core/kick.h"
+#include "core/node.h"
 #include "core/object.h"
 #include "core/qp.h"
 #include "core/stat.h"
@@ -17,6 +20,8 @@
 #include "proxy/proxy.h"
 #include "pure/fsm.h"
 #include "pure/msg.h"
+
+#define FALSE_US	20000	/* until a QP that reports an error has to be in ERR; scaled */
 
 static enum shift_event message_event(const struct shift_msg *m)
 {
@@ -156,6 +161,43 @@ static bool port_active(struct shift_qp *sqp)
 	return !ib_query_port(sqp->sdev->ibdev, 1, &attr) && attr.state == IB_PORT_ACTIVE;
 }
 
+/*
+ * Has the process reported an error of its QP, on the default NIC, that the QP does not have?  The
+ * completion of an error may be seen a moment before the QP is in ERR.
+ */
+static bool error_is_false(struct shift_qp *sqp)
+{
+	u64 end = shift_from_now_us(FALSE_US);
+	struct ib_qp_attr *attr;
+	bool works;
+
+	if (!(sqp->rings.provider->flags & SHIFT_PROVIDES_STATE) ||
+	    READ_ONCE(sqp->sdev->port_down))
+		return false;
+	attr = kzalloc(sizeof(*attr), GFP_NOIO);
+	if (!attr)
+		return false;
+	do {
+		works = !shift_fence_query(sqp, attr) &&
+			(attr->qp_state == IB_QPS_RTR || attr->qp_state == IB_QPS_RTS);
+		if (works)
+			usleep_range(50, 100);
+	} while (works && ktime_get_ns() < end);
+	kfree(attr);
+	return works;
+}
+
+/* An error of the default NIC's may be no reason for a failover: then the QP fails. */
+static bool error_is_no_fault(struct shift_qp *sqp)
+{
+	if (shift_provider_cause(sqp) == IB_WC_LOC_QP_OP_ERR && port_active(sqp))
+		return true;	/* the port is fine: the application's own mistake after all */
+	if (!error_is_false(sqp))
+		return false;
+	shift_stat_inc(SHIFT_STAT_DISBELIEVED);
+	return true;
+}
+
 /* Why the QP's path is suspected; NONE: it is not. */
 static enum shift_cause fault_cause(struct shift_qp *sqp, bool silent)
 {
@@ -177,8 +219,7 @@ static void handle_fault(struct shift_qp *sqp)
 	if (sqp->fo.state != SHIFT_ST_RUN || !cause)
 		return;
 	if (sqp->fo.path == 0 && test_bit(SHIFT_QPB_ERRORED, &sqp->pend.flags) &&
-	    shift_provider_cause(sqp) == IB_WC_LOC_QP_OP_ERR && port_active(sqp)) {
-		/* the port is fine: the application's own mistake after all */
+	    error_is_no_fault(sqp)) {
 		shift_failover_fail(sqp, sqp->fo.error_status);
 		return;
 	}

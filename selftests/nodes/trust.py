@@ -2,9 +2,10 @@
 """Whom the module believes: programs that say they are the kernel of a node."""
 
 import shift
-from nodes.failover import on_backup, pull, shape, start
+from nodes.failover import dropped, on_backup, pull, shape, start
 from registry import BARE, MAIN, STOCK, test
 from testbed import check, each, wait_for
+from traffic import QP_TIMEOUT
 
 BELIEVED, REFUSED = 0, 3
 
@@ -202,6 +203,54 @@ def removed(bed):
         verify.finish()
         counters.still("failed", "illegal", "msg_bad")
         bed.plug_all()
+
+
+@test("trust", "an error that a QP does not have begins no failover", STOCK)
+def false_error(bed):
+    """A program says as a provider does that its QP has run out of retries: that QP has its error,
+    and its neighbour goes on."""
+    verify = start(bed, "--size", 4096, "--depth", 8, "--shared-cq", "--allow-error",
+                   "--sabotage", "claim", qps=2)
+    counters = shift.Counters(bed)
+    verify.go()
+    verify.client.wait_line("^claim kept")
+    verify.client.wait_line("^error qp 0 wr ")
+    verify.finish()
+    counted = counters.deltas("disbelieved", "failed")
+    check(counted["disbelieved"] == [1, 0] and counted["failed"][0] == 1, f"counters: {counted}")
+    counters.still("switches", "illegal", "msg_bad")
+
+
+@test("trust", "a process that causes failovers has an allowance")
+def allowance(bed):
+    """Without one an error is shown, of a path that only the process calls broken."""
+    client = bed.nodes[0]
+    where = "/sys/module/rdma_shift/parameters/claims"
+    usual = client.must(f"cat {where}").text.strip()
+    for most in ("0", usual):
+        verify = start(bed, *shape(4096, 1), "--ops", "write", "--allow-error",
+                       timeout=QP_TIMEOUT)
+        shift.wait_session(bed, 2)
+        counters = shift.Counters(bed)
+        client.must(f"echo {most} > {where}")
+        try:
+            verify.go()
+            verify.more(2)
+            bed.drop(client, 0, direction="out", opcode="RC_WRITE_*")
+            if most == usual:
+                wait_for("it has moved", lambda: min(counters.delta("switches")) >= 1, 120)
+                verify.more(2)
+                verify.finish()
+            else:
+                verify.client.wait_line("^error qp 0 wr ", 120)
+                for process in (verify.client, verify.server):
+                    process.expect(0, 120)
+        finally:
+            client.must(f"echo {usual} > {where}")
+        check(dropped(bed), "no packet was lost")
+        bed.plug_all()
+        check(counters.delta("disbelieved") == [most != usual, 0], "disbelieved is not counted")
+        counters.still("illegal", "msg_bad", "switches" if most != usual else "failed")
 
 
 @test("trust", "a port that any user may have is refused at load", STOCK, state=BARE)

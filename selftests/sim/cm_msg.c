@@ -16,12 +16,28 @@ static const char *kind_name(enum cm_kind kind)
 	return names[kind];
 }
 
+/* A hostile peer: its HELLO is changed on the way to end a. */
+static void lie(struct cm_id *cm)
+{
+	u8 *data = cm->input->data;
+	u32 at;
+
+	if (!sim_hostile || cm->end || !sim_upset(3, "a HELLO is changed"))
+		return;
+	sim_lies++;
+	do {
+		at = sim_draw(CM_DATA);
+		data[at] = sim_draw(2) ? sim_draw(256) : data[at] ^ 1u << sim_draw(8);
+	} while (sim_draw(3));
+}
+
 /* Call the handler; the id's handler lock is held. */
 void cm_event(struct cm_id *cm, enum rdma_cm_event_type event, int status)
 {
 	struct rdma_cm_event what = { .event = event, .status = status };
 
 	if (event == RDMA_CM_EVENT_ESTABLISHED) {
+		lie(cm);
 		what.param.conn.private_data = cm->input->data;
 		what.param.conn.private_data_len = CM_DATA;
 	}
@@ -40,6 +56,7 @@ static bool requested(struct cm_id *cm)
 	int refused = -ENOENT;
 
 	if (listener) {
+		lie(cm);
 		listener->uses++;
 		mutex_lock(&listener->handler);
 		if (listener->state == CM_LISTENS) {

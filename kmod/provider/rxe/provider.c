@@ -226,7 +226,7 @@ static void rxe_recvs_completed(struct shift_qp *sqp, u64 seq)
 const struct shift_provider shift_provider_rxe = {
 	.id = SHIFT_PROVIDER_RXE,
 	.driver = RDMA_DRIVER_RXE,
-	.flags = SHIFT_PROVIDES_WINDOWS | SHIFT_PROVIDES_RESET_PSN,
+	.flags = SHIFT_PROVIDES_WINDOWS | SHIFT_PROVIDES_RESET_PSN | SHIFT_PROVIDES_STATE,
 	.endless_retries = 7,
 	.pin_cq = rxe_pin_cq,
 	.pin_qp = rxe_pin_qp,

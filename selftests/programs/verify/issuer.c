@@ -430,6 +430,8 @@ bool issuer_send(struct rig *rig, struct lane *lane)
 		batch_post(rig, lane, &batch);
 	}
 	reuse_inlined(rig, lane, from);
+	if (sabotage(rig, "claim", lane, lane->posted))
+		sabotage_claim(lane->qp->qp_num);
 	return true;
 }
 

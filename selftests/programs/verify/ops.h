@@ -241,6 +241,7 @@ size_t stamp_check(const uint8_t *at, size_t len);
 /* sabotage.c */
 bool sabotage(struct rig *rig, const char *kind, const struct lane *lane, uint64_t seq);
 void sabotage_check(const char *kind);
+void sabotage_claim(uint32_t qpn);
 
 /* session.c */
 int ops_main(const struct options *opt);

@@ -3,7 +3,11 @@
  * --sabotage KIND does one thing wrong, once, on the client's first QP: proves that
  * the checks can fail. READ sources and receives are spoilt by the server, who owns them.
  */
+#include <stdio.h>
 #include <string.h>
+#include <unistd.h>
+#include <sys/ioctl.h>
+#include <rdma/shift-abi.h>
 
 #include "ops.h"
 
@@ -12,7 +16,7 @@
 static const char * const kinds[] = {
 	"corrupt", "double-send", "skip", "late-write", "double-add", "double-swap",
 	"imm", "signal", "unsignal", "stale-read", "rkey", "revive", "length",
-	"receive",
+	"receive", "claim",
 };
 
 void sabotage_check(const char *kind)
@@ -37,4 +41,31 @@ bool sabotage(struct rig *rig, const char *kind, const struct lane *lane, uint64
 	rig->sabotaged = true;
 	say("sabotage %s at %llu", kind, (unsigned long long)seq);
 	return true;
+}
+
+/* Ask about an error of a QP in whatever CQs the provider has registered through @fd. */
+static bool claim_through(int fd, struct shift_abi_cqe *cqe)
+{
+	for (cqe->cq_id = 1; cqe->cq_id < 64; cqe->cq_id++)
+		if (!ioctl(fd, SHIFT_IOC_CQE, cqe) && cqe->answer == SHIFT_CQE_SWALLOW)
+			return true;
+	return false;
+}
+
+/* claim: tell the kernel, as a provider would, that a QP that works has run out of retries. */
+void sabotage_claim(uint32_t qpn)
+{
+	struct shift_abi_cqe cqe = { .qp_num = qpn, .status = IBV_WC_RETRY_EXC_ERR };
+	char link[64], target[64];
+	bool kept = false;
+	ssize_t len;
+	int fd;
+
+	for (fd = 3; fd < 1024 && !kept; fd++) {
+		snprintf(link, sizeof(link), "/proc/self/fd/%d", fd);
+		len = readlink(link, target, sizeof(target) - 1);
+		target[len > 0 ? len : 0] = '\0';
+		kept = !strcmp(target, SHIFT_ABI_DEVICE) && claim_through(fd, &cqe);
+	}
+	say("claim %s", kept ? "kept" : "refused");
 }

@@ -267,7 +267,7 @@ static void end_wait(struct sim_app_qp *app)
 
 static bool end_swallow(struct sim_app_qp *app, struct sim_app_cq *cq, u32 status)
 {
-	return shift_cqe_filter(app->sqp, cq->scq, status) == SHIFT_CQE_SWALLOW;
+	return shift_cqe_filter(app->sqp, cq->scq, status, NULL) == SHIFT_CQE_SWALLOW;
 }
 
 static struct shift_abi_side *end_side(struct sim_app_cq *cq, u32 *len)

@@ -290,7 +290,7 @@ static const struct shift_provider sim_provider = {
 	.take = sim_take, .decode = sim_decode, .wr_id = sim_wr_id, .completed = sim_completed,
 	.recvs_posted = sim_recvs_posted, .take_recv = shift_recv_copy,
 	.decode_recv = sim_decode_recv, .recv_wr_id = sim_recv_wr_id,
-	.recvs_completed = sim_recvs_completed, .flags = SHIFT_PROVIDES_RESET_PSN,
+	.recvs_completed = sim_recvs_completed, .flags = SHIFT_PROVIDES_RESET_PSN | SHIFT_PROVIDES_STATE,
 };
 
 /* Once in the life of a process: of devices that remember, and of those that forget at RESET. */
