@@ -6,6 +6,7 @@
 #define pr_fmt(fmt) KBUILD_MODNAME ": " fmt
 
 #include <linux/log2.h>
+#include <linux/moduleparam.h>
 #include <linux/sched/mm.h>
 #include <rdma/ib_addr.h>
 #include <rdma/ib_cache.h>
@@ -45,6 +46,11 @@ struct shift_hello {
 	u8 boot_id[16];
 	union ib_gid local, remote;	/* the sender's view */
 } __packed;
+
+/* May be changed at any time. */
+static unsigned char tos;
+module_param(tos, byte, 0644);
+MODULE_PARM_DESC(tos, "type of service of links' packets (DSCP << 2), from their next connection on; the side that connects decides");
 
 static struct rdma_cm_id *shift_listeners[2];
 
@@ -197,6 +203,8 @@ int shift_conn_connect(struct shift_link *link)
 	}
 	gid_to_sockaddr(&link->remote, shift_link_port, &dst);
 	conn_set_timeout(c->cm_id);
+	if (READ_ONCE(tos))
+		rdma_set_service_type(c->cm_id, tos);
 	err = conn_bind(c->cm_id, &link->local);
 	if (!err)
 		err = rdma_resolve_addr(c->cm_id, NULL, (struct sockaddr *)&dst,

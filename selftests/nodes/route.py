@@ -7,10 +7,11 @@ from contextlib import contextmanager
 import fault
 import shift
 from registry import STOCK, test
-from testbed import check, each
+from testbed import check, each, wait_for
 from traffic import BULK_TIMEOUT, Verify
 from nodes.failback import everywhere, home
 from nodes.failover import shape, start, survives
+from nodes.trust import reconnect
 
 TOS = 104               # DSCP 26
 HOPS = 33
@@ -21,11 +22,11 @@ OTHERS = {"traffic class": f"ip dscp != {TOS >> 2}", "hop limit": f"ip ttl != {H
           "source port": f"udp sport != {SOURCE}"}
 
 
-def count(node, rail):
+def count(node, rail, opcode="RC_WRITE_*", others=None):
     """From now on count WRITEs that come in there; the module's own messages are SENDs."""
-    writes = fault.matches("RC_WRITE_*", None)
-    rules = "".join(f"add rule netdev route in {writes} {rule} counter comment \"{name}\"\n"
-                    for name, rule in {"all": "", **OTHERS}.items())
+    packets = fault.matches(opcode, None)
+    rules = "".join(f"add rule netdev route in {packets} {rule} counter comment \"{name}\"\n"
+                    for name, rule in {"all": "", **(others or OTHERS)}.items())
     node.must(["nft", "-f", "-"], stdin=(
         "add table netdev route\ndelete table netdev route\nadd table netdev route\n"
         f"add chain netdev route in {{ type filter hook ingress device rail{rail} priority 0; "
@@ -105,3 +106,28 @@ def backup_mtu(bed):
         mtu(was)
     each(bed.nodes[:2], lambda node: shift.protected(node, 1))
     survives(bed, verify, "local")
+
+
+@test("route", "heartbeats travel in the class that an operator gives them", STOCK)
+def heartbeats(bed):
+    """Links that are connected from then on, and both of their ends; then as it was."""
+    for tos in (TOS, 0):
+        each(bed.nodes[:2], lambda node, tos=tos: node.write(
+            "/sys/module/rdma_shift/parameters/tos", f"{tos}\n"))
+        reconnect(bed)
+        verify = start(bed, *shape(4096, 1), "--ops", "write")
+        shift.wait_session(bed, 2)
+        other = {"class": f"ip dscp != {tos >> 2}"}
+        try:
+            for rail in (0, 1):
+                each(bed.nodes[:2], lambda node, rail=rail, other=other: count(
+                    node, rail, "RC_SEND_*", other))
+                for node in bed.nodes[:2]:
+                    wait_for(f"{node.name}: heartbeats on rail {rail}",
+                             lambda node=node: counted(node)["all"] > 2, 60)
+                    check(not counted(node)["class"], f"{node.name}: {counted(node)}")
+        finally:
+            each(bed.nodes[:2], lambda node: node.run("nft delete table netdev route"))
+        verify.go()
+        verify.more(1)
+        verify.finish()

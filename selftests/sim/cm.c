@@ -179,6 +179,11 @@ int rdma_set_reuseaddr(struct rdma_cm_id *id, int reuse)
 	return 0;
 }
 
+/* Its networks have one class. */
+void rdma_set_service_type(struct rdma_cm_id *id, int tos)
+{
+}
+
 int rdma_set_ack_timeout(struct rdma_cm_id *id, u8 timeout)
 {
 	to_cm(id)->timeout = timeout;
