@@ -209,7 +209,7 @@ def removed(bed):
 def false_error(bed):
     """A program says as a provider does that its QP has run out of retries: that QP has its error,
     and its neighbour goes on."""
-    verify = start(bed, "--size", 4096, "--depth", 8, "--shared-cq", "--allow-error",
+    verify = start(bed, "--ops", "send", *shape(4096, 2), "--shared-cq", "--allow-error",
                    "--sabotage", "claim", qps=2)
     counters = shift.Counters(bed)
     verify.go()
@@ -226,7 +226,7 @@ def allowance(bed):
     """Without one an error is shown, of a path that only the process calls broken."""
     client = bed.nodes[0]
     where = "/sys/module/rdma_shift/parameters/claims"
-    usual = client.must(f"cat {where}").text.strip()
+    usual = client.read(where).strip()
     for most in ("0", usual):
         verify = start(bed, *shape(4096, 1), "--ops", "write", "--allow-error",
                        timeout=QP_TIMEOUT)
