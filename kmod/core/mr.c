@@ -28,6 +28,9 @@ void shift_mr_drop_mirror(struct shift_mr *smr)
 		pr_warn_ratelimited("a mirror MR could not be deregistered\n");
 	}
 	shift_pair_drop_mirror(smr->spd->pair);
+	/* what is lacking is counted for as long as the MR is there: verbs/mr.c */
+	if (!shift_charge_is_lacking(&smr->charge))
+		shift_charge_drop(&smr->charge);
 }
 
 static void mr_release(struct kref *ref)

@@ -18,6 +18,7 @@
 #include <rdma/ib_verbs.h>
 #include <uapi/linux/shift.h>
 #include <uapi/rdma/shift-abi.h>
+#include "core/charge.h"
 #include "core/proof.h"
 #include "core/ring.h"
 
@@ -125,6 +126,8 @@ struct shift_dev {
  * struct shift_pd - shadow of a user PD
  * @reason: why QPs of this PD cannot be protected (first one found), or 0.  It stays.
  * @unmirrored: how many of its MRs have no mirror, by reason: Documentation/internals/memory.md.
+ *	CGROUP: also other objects whose charge is lacking.
+ * @charge: for @mirror.
  * @pair: the pair that it was made under; NULL: there was none.
  * @mirror: PD on the backup device, made with the first MR.
  * @region_mutex: protects @regions, their MRs, and the umem of the PD's MRs.
@@ -140,6 +143,7 @@ struct shift_pd {
 	struct ib_pd *mirror;
 	atomic_t reason;
 	atomic_t unmirrored[__SHIFT_REASON_MAX];
+	struct shift_charge charge;
 	bool resolved;			/* peers were, or are being, told keys of its MRs */
 	bool windows;			/* it has, or had, memory windows */
 	struct mutex region_mutex;
@@ -149,7 +153,8 @@ struct shift_pd {
 /**
  * struct shift_mr - an MR, mirrored if it could be; in sdev->mrs by lkey >> 8 until dereg
  * @npages: pages that it pins and that its process is charged for; 0: a dma-buf.
- * @lacks: why it has no mirror, counted in its PD; NONE: it has, or had, one.
+ * @lacks: why it has no mirror, counted in its PD; NONE: it has, or had, one, or @charge is lacking.
+ * @charge: for @mirror.
  *
  * Only @mirror and @umem change, and only to NULL: a registration that changes gets a new one.
  */
@@ -166,6 +171,7 @@ struct shift_mr {
 	u32 lkey, rkey;			/* on the default device */
 	u32 mirror_lkey, mirror_rkey;
 	enum shift_reason lacks;
+	struct shift_charge charge;
 	struct rcu_head rcu;
 };
 

@@ -42,6 +42,7 @@ static void pd_release(struct kref *ref)
 	list_del(&spd->obj.list);
 	shift_pd_drop_mirror(spd);
 	mutex_unlock(&shift_pd_lock);
+	shift_charge_drop(&spd->charge);
 	shift_pair_put(spd->pair);
 	shift_dev_put(spd->sdev);
 	kfree_rcu(spd, obj.rcu);

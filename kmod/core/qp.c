@@ -172,6 +172,17 @@ int shift_qp_walk(const struct shift_pd *spd, int (*fn)(struct shift_qp *sqp, vo
 	return err;
 }
 
+/* Kick all QPs of a PD. */
+void shift_qp_kick_pd(const struct shift_pd *spd, unsigned int bit)
+{
+	unsigned long index = 0;
+	struct shift_qp *sqp;
+
+	for (; (sqp = shift_qp_next(&index)); shift_qp_put(sqp))
+		if (sqp->spd == spd)
+			shift_qp_kick(sqp, bit);
+}
+
 /* Give the QP a new cookie: the number by which peers name this incarnation of it. */
 int shift_qp_new_cookie(struct shift_qp *sqp)
 {

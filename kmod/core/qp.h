@@ -393,6 +393,7 @@ struct shift_qp_pending {
  * @ledger_lock: protects @rec, and the consumer indices of the user's rings; taken in completion
  *	context, inside @lock.
  * @inbox_lock: protects @pend.
+ * @charge: for its proxy QPs; from its registration until it is destroyed.
  *
  * Each part says who owns it, and under which lock it is.
  */
@@ -414,6 +415,7 @@ struct shift_qp {
 	struct shift_qp_handback handback;
 	struct shift_qp_rings rings;
 	struct shift_qp_proxies proxies;
+	struct shift_charge charge;
 	struct shift_qp_srq srqm;
 
 	spinlock_t ledger_lock;
@@ -492,6 +494,19 @@ static inline void shift_gate_write(const struct shift_qp *sqp, u32 flags)
 		shift_word_write(&sqp->rings.pins.gate, flags);
 }
 
+/*
+ * Why can the QP not leave its path?  NONE: it can.  What it lacks keeps no QP on the backup.  Any
+ * context.
+ */
+static inline enum shift_reason shift_qp_reason(const struct shift_qp *sqp, u8 path)
+{
+	enum shift_reason reason = shift_pd_reason(sqp->spd, path);
+
+	if (!reason && path != SHIFT_PATH_BACKUP && shift_charge_is_lacking(&sqp->charge))
+		reason = SHIFT_REASON_CGROUP;
+	return reason;
+}
+
 /* The pair under which the QP was created; NULL: none, or it cannot be protected. */
 static inline struct shift_pair *shift_qp_pair(const struct shift_qp *sqp)
 {
@@ -554,6 +569,7 @@ void shift_qp_uninit(void);
 /* calls @fn for every tracked QP (of @spd, if given) with its lock held; stops at non-zero */
 int shift_qp_walk(const struct shift_pd *spd, int (*fn)(struct shift_qp *sqp, void *arg),
 		  void *arg);
+void shift_qp_kick_pd(const struct shift_pd *spd, unsigned int bit);	/* takes no QP's mutex */
 /* 0: *key; -EINPROGRESS: not known yet; -ENOENT: the peer has none */
 int shift_rkey_get(const struct shift_qp *sqp, u32 rkey, u32 *key);	/* any context */
 void shift_rkey_forget(struct shift_qp *sqp, u32 rkey);	/* any; one of the peer's */

@@ -124,6 +124,7 @@ struct shift_srq_record {
  * @spoiled: cannot be moved (any more).
  * @broken: its receives were lost while they were away: its QPs fail.
  * @post_lock: protects @rec.  Inside ledger_lock.
+ * @charge: for its pools.
  */
 struct shift_srq {
 	struct shift_obj obj;
@@ -143,6 +144,7 @@ struct shift_srq {
 	struct delayed_work timer;
 	bool dead, moves, spoiled, broken;
 	struct shift_srq_rings rings;
+	struct shift_charge charge;
 
 	spinlock_t post_lock;
 	struct shift_srq_record rec;

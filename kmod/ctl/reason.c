@@ -53,6 +53,8 @@ static const char * const shift_reason_texts[] = {
 		"The backup device could not register the application's GPU memory (dma-buf).",
 	[SHIFT_REASON_UNPROVEN] =
 		"A device of the pair did not do, or could not try, what protection assumes of it.",
+	[SHIFT_REASON_CGROUP] =
+		"The limit of the process's rdma cgroup leaves no room for what protection needs.",
 };
 
 static_assert(ARRAY_SIZE(shift_reason_texts) == __SHIFT_REASON_MAX);

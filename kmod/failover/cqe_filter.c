@@ -132,7 +132,7 @@ enum shift_abi_cqe_answer shift_cqe_filter(struct shift_qp *sqp, const struct sh
 /* Why is a QP in RUN on its default NIC not protected against a fault?  NONE: it is protected. */
 static enum shift_reason run_reason(const struct shift_qp *sqp)
 {
-	enum shift_reason reason = shift_pd_reason(sqp->spd, READ_ONCE(sqp->fo.path));
+	enum shift_reason reason = shift_qp_reason(sqp, READ_ONCE(sqp->fo.path));
 
 	if (!reason)
 		reason = READ_ONCE(sqp->fo.reason);

@@ -150,7 +150,7 @@ static void pairing_send(struct shift_qp *sqp, u32 flags)
  * @sqp: the QP, locked, in state OFF; in RUN it may have to leave the protection.
  *
  * Called when the QP goes to RTR or RTS, when a link comes up, when memory without a mirror comes
- * to its PD or goes, and by the QP's timer.
+ * to its PD or goes, when its charge was given up, and by the QP's timer.
  *
  * Context: process context; may sleep.
  */
@@ -159,10 +159,15 @@ void shift_pairing_run(struct shift_qp *sqp)
 	enum shift_reason reason;
 
 	lockdep_assert_held(&sqp->lock);
-	reason = shift_pd_reason(sqp->spd, SHIFT_PATH_DEFAULT);
+	reason = shift_qp_reason(sqp, SHIFT_PATH_DEFAULT);
 	/* to leave the protection is no error on path 0: now, and not after a fault */
 	if (reason && sqp->fo.state == SHIFT_ST_RUN && !sqp->fo.path && shift_path_healthy(sqp))
 		shift_failover_unprotect(sqp, reason);
+	/* nobody pays for its proxy QPs any more */
+	if (sqp->fo.state == SHIFT_ST_OFF && shift_charge_is_lacking(&sqp->charge)) {
+		shift_proxy_drop(sqp, SHIFT_PATH_BACKUP);
+		shift_proxy_drop(sqp, SHIFT_PATH_HOME);
+	}
 	/* an end that only receives may stay in RTR */
 	if (sqp->fo.state != SHIFT_ST_OFF || !sqp->qp || !sqp->rings.registered ||
 	    (sqp->app.state != IB_QPS_RTR && sqp->app.state != IB_QPS_RTS))
@@ -239,12 +244,7 @@ void shift_pairing_mtu(struct shift_qp *sqp)
  */
 void shift_pairing_look(const struct shift_pd *spd)
 {
-	unsigned long index = 0;
-	struct shift_qp *sqp;
-
-	for (; (sqp = shift_qp_next(&index)); shift_qp_put(sqp))
-		if (sqp->spd == spd)
-			shift_qp_kick(sqp, SHIFT_QPB_RETRY_PAIR);
+	shift_qp_kick_pd(spd, SHIFT_QPB_RETRY_PAIR);
 }
 
 /**

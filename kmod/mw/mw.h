@@ -18,6 +18,7 @@ struct shift_proxy;
  * @gone: the driver has no window any more, as it could not be allocated again; sdev->mw_mutex.
  * @owner: the QP that binds it; only compared.  sdev->mw_lock.
  * @win: its state.  sdev->mw_lock.
+ * @charge: for its regions, and the QP that registers them.
  */
 struct shift_mw {
 	struct shift_pd *spd;
@@ -25,6 +26,7 @@ struct shift_mw {
 	bool gone;
 	const struct shift_qp *owner;
 	struct shift_mw_state win;
+	struct shift_charge charge;
 };
 
 /* mw.c */

@@ -164,6 +164,7 @@ static void dev_remove(struct ib_device *ibdev, void *client_data)
 	shift_proof_end(sdev);
 	shift_pair_device_gone(sdev);
 	shift_ops_device_gone(sdev, dev_unloading);
+	shift_charge_device_gone(sdev);
 	shift_dev_drop_cm(sdev);
 	shift_link_device_gone(ibdev);
 	sdev->ibdev = NULL;

@@ -45,6 +45,8 @@ static int wrap_create_cq(struct ib_cq *cq, const struct ib_cq_init_attr *attr,
 	if (!err && udata && cq->uobject && shift_dev_count(sdev) &&
 	    cq_track(sdev, cq, attr->cqe))
 		shift_dev_uncount(sdev);
+	if (!err && udata)
+		shift_charge_make_room(sdev);
 	shift_account_restore(lent);
 	shift_verb_end(sdev, idx);
 	return err;

@@ -54,6 +54,7 @@ static int mr_pin_keep(struct shift_mr *smr, struct shift_mr *old)
  * struct mr_note - an MR that is being noted
  * @spd: its PD.
  * @smr: for the table of MRs; NULL: there was no memory.
+ * @old: the MR that it replaces; NULL: none.
  * @used: its pair is in use, so that a mirror can be made.
  *
  * User memory is pinned between mr_note_begin() and mr_note_end(), which may take any time: no lock
@@ -62,6 +63,7 @@ static int mr_pin_keep(struct shift_mr *smr, struct shift_mr *old)
 struct mr_note {
 	struct shift_pd *spd;
 	struct shift_mr *smr;
+	struct shift_mr *old;
 	bool used;
 };
 
@@ -72,6 +74,7 @@ static bool mr_note_begin(struct mr_note *note, struct shift_pd *spd, struct ib_
 
 	note->spd = spd;
 	note->smr = smr;
+	note->old = NULL;
 	note->used = shift_pair_use(spd->pair);
 	if (!smr)
 		return false;
@@ -97,6 +100,20 @@ static void mr_lacks(struct mr_note *note, enum shift_reason reason)
 		shift_pairing_look(note->spd);
 }
 
+/* May a mirror be made?  The process is charged for it, or has been for the MR that is replaced. */
+static int mr_charge(struct mr_note *note)
+{
+	struct shift_mr *old = note->old, *smr = note->smr;
+
+	if (!note->used)
+		return -ENODEV;
+	/* a mirror of another pair is on another device */
+	if (old && old->spd->pair == note->spd->pair &&
+	    shift_charge_move(&smr->charge, &old->charge, note->spd))
+		return 0;
+	return shift_charge_take(&smr->charge, note->spd, NULL, 1, 0) ? 0 : -EDQUOT;
+}
+
 /* How an attempt to mirror the MR has ended. */
 static void mr_tried(struct mr_note *note, int err, enum shift_reason reason)
 {
@@ -105,6 +122,11 @@ static void mr_tried(struct mr_note *note, int err, enum shift_reason reason)
 		return;
 	}
 	shift_stat_inc(SHIFT_STAT_MIRROR_FAILED);
+	/* counted in its PD */
+	if (shift_charge_is_lacking(&note->smr->charge))
+		return;
+	if (!note->smr->mirror)
+		shift_charge_drop(&note->smr->charge);
 	if (note->used && !READ_ONCE(note->spd->pair->dying))
 		mr_lacks(note, reason);
 	else
@@ -126,7 +148,9 @@ static void mr_note_user(struct mr_note *note, u64 start, bool special)
 		return;
 	}
 	smr->npages = mr_pages(start, smr->length);
-	err = note->used ? shift_mirror_user(smr, start) : -ENODEV;
+	err = mr_charge(note);
+	if (!err)
+		err = shift_mirror_user(smr, start);
 	if (!err)
 		err = mr_pin(smr, start);
 	mr_tried(note, err, SHIFT_REASON_MIRROR_MR);
@@ -137,6 +161,7 @@ static void mr_uncount(struct shift_mr *smr)
 {
 	enum shift_reason reason = smr->lacks;
 
+	shift_charge_drop(&smr->charge);
 	smr->lacks = SHIFT_REASON_NONE;
 	if (reason && atomic_dec_and_test(&smr->spd->unmirrored[reason]) &&
 	    !shift_pd_reason(smr->spd, SHIFT_PATH_DEFAULT))
@@ -186,6 +211,8 @@ static struct ib_mr *wrap_reg_user_mr(struct ib_pd *pd, u64 start, u64 length, u
 			mr_note_user(&note, start, SHIFT_DMAH_USED);
 		mr_note_end(&note);
 	}
+	if (!IS_ERR(mr) && udata)
+		shift_charge_make_room(sdev);
 	atomic_dec(&sdev->pinning);
 	shift_account_restore(lent);
 	shift_verb_end(sdev, idx);
@@ -248,9 +275,16 @@ static void mr_note_kept(struct mr_note *note, struct shift_mr *old, int flags)
 		mr_lacks(note, old->lacks);
 		return;
 	}
+	/* it may have been refused a mirror, or keep one whose charge was given up */
+	if (!old->mirror && shift_charge_is_lacking(&old->charge)) {
+		mr_lacks(note, SHIFT_REASON_CGROUP);
+		return;
+	}
 	err = note->used ? shift_mirror_keep(smr, old, flags) : -ENODEV;
-	if (!err)
+	if (!err) {
+		mr_charge(note);
 		err = mr_pin_keep(smr, old);
+	}
 	mr_tried(note, err, SHIFT_REASON_MIRROR_MR);
 }
 
@@ -263,6 +297,7 @@ static void mr_follow(struct shift_pd *spd, struct shift_mr *old, struct ib_mr *
 
 	if (mr_note_begin(&note, spd, mr, moved ? length : old->length, moved ? iova : old->iova,
 			  flags & IB_MR_REREG_ACCESS ? access : old->access)) {
+		note.old = old;
 		if (moved)
 			mr_note_user(&note, start, false);
 		else
@@ -324,12 +359,15 @@ static struct ib_mr *wrap_reg_user_mr_dmabuf(struct ib_pd *pd, u64 offset, u64 l
 	spd = IS_ERR(mr) ? NULL : shift_pd_find(pd);
 	if (spd) {
 		if (mr_note_begin(&note, spd, mr, length, iova, access)) {
-			err = note.used && !SHIFT_DMAH_USED ?
-				shift_mirror_dmabuf(note.smr, offset, fd, udata) : -ENODEV;
+			err = SHIFT_DMAH_USED ? -ENODEV : mr_charge(&note);
+			if (!err)
+				err = shift_mirror_dmabuf(note.smr, offset, fd, udata);
 			mr_tried(&note, err, SHIFT_REASON_DMABUF);
 		}
 		mr_note_end(&note);
 	}
+	if (!IS_ERR(mr))
+		shift_charge_make_room(sdev);
 	atomic_dec(&sdev->pinning);
 	shift_verb_end(sdev, idx);
 	return mr;
@@ -353,6 +391,8 @@ static struct ib_mr *wrap_reg_dm_mr(struct ib_pd *pd, struct ib_dm *dm,
 			mr_lacks(&note, SHIFT_REASON_MIRROR_MR);
 		mr_note_end(&note);
 	}
+	if (!IS_ERR(mr))
+		shift_charge_make_room(sdev);
 	shift_verb_end(sdev, idx);
 	return mr;
 }

@@ -31,6 +31,8 @@ static int mw_track(struct shift_dev *sdev, struct shift_pd *spd, struct ib_mw *
 	}
 	shift_pd_get(spd);
 	WRITE_ONCE(spd->windows, true);
+	/* a region; and a QP with its CQ, as this may be the only window of its QP */
+	shift_charge_take(&smw->charge, spd, NULL, 3, 3);
 	return 0;
 }
 
@@ -48,6 +50,8 @@ static int wrap_alloc_mw(struct ib_mw *mw, struct ib_udata *udata)
 	if (!shift_mw_enabled(sdev) || mw->type != IB_MW_TYPE_2 || mw_track(sdev, spd, mw))
 		shift_pd_spoil(spd, SHIFT_REASON_MW);
 out:
+	if (!err && udata)
+		shift_charge_make_room(sdev);
 	shift_verb_end(sdev, idx);
 	return err;
 }
@@ -69,6 +73,7 @@ static void mw_free(struct shift_dev *sdev, struct shift_mw *smw, unsigned long 
 	spin_lock_bh(&sdev->mw_lock);
 	xa_erase_bh(&sdev->mws, index);
 	spin_unlock_bh(&sdev->mw_lock);
+	shift_charge_drop(&smw->charge);
 	shift_pd_put(smw->spd);
 	kfree(smw);
 }

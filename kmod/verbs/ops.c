@@ -29,6 +29,7 @@ static const struct {
 } ops_table[] = {
 	OP(shift_pd_ops, alloc_pd),
 	OP(shift_pd_ops, dealloc_pd),
+	OP(shift_ah_ops, create_user_ah),
 	OP(shift_mr_ops, reg_user_mr),
 	OP(shift_mr_ops, reg_user_mr_dmabuf),
 	OP(shift_mr_ops, rereg_user_mr),

@@ -26,6 +26,8 @@ static int pd_track(struct shift_dev *sdev, struct ib_pd *pd)
 	err = shift_track(sdev, &spd->obj, pd, SHIFT_OBJ_PD, &sdev->pds);
 	if (err)
 		shift_pd_put(spd);
+	else
+		shift_charge_take(&spd->charge, spd, NULL, 1, 0);
 	return err;
 }
 
@@ -38,6 +40,8 @@ static int wrap_alloc_pd(struct ib_pd *pd, struct ib_udata *udata)
 	err = sdev->saved.alloc_pd(pd, udata);
 	if (!err && udata && shift_dev_count(sdev) && pd_track(sdev, pd))
 		shift_dev_uncount(sdev);
+	if (!err && udata)
+		shift_charge_make_room(sdev);
 	shift_verb_end(sdev, idx);
 	return err;
 }

@@ -121,6 +121,8 @@ static int wrap_create_qp(struct ib_qp *qp, struct ib_qp_init_attr *attr,
 		shift_dev_uncount(sdev);
 	shift_srq_spoil(attr->srq);
 out:
+	if (!err && udata)
+		shift_charge_make_room(sdev);
 	shift_account_restore(lent);
 	shift_verb_end(sdev, idx);
 	return err;
@@ -160,6 +162,7 @@ static bool qp_detach(struct shift_qp *sqp)
 	shift_pairing_settle(sqp);
 	cancel_delayed_work_sync(&sqp->pend.timer);
 	cancel_work_sync(&sqp->pend.work);
+	shift_charge_drop(&sqp->charge);
 	shift_qp_look_drop(sqp);
 	shift_dev_uncount(sdev);
 	return true;

@@ -19,6 +19,7 @@
 #include "verbs/verbs.h"
 
 #define SHIFT_SIDE_MAX		4096u
+#define PROXY_OBJECTS		2u	/* a proxy QP and its CQ, on each device */
 
 static void cq_pins_drop(struct shift_cq_pins *pins)
 {
@@ -219,6 +220,12 @@ int shift_qp_register(struct shift_qp *sqp, const struct shift_abi_reg_qp *reg)
 	}
 	if (!shift_qp_cqs_registered(sqp)) {
 		err = -ENOENT;
+		goto err_unlock;
+	}
+	/* once in its life: the ledger stays, and so does the reason */
+	if (!shift_charge_take(&sqp->charge, sqp->spd, sqp, PROXY_OBJECTS, PROXY_OBJECTS)) {
+		sqp->fo.reason = SHIFT_REASON_CGROUP;
+		err = -EOPNOTSUPP;
 		goto err_unlock;
 	}
 	sqp->rings.pins = new.pins;

@@ -45,6 +45,8 @@ static int srq_track(struct shift_dev *sdev, struct ib_srq *srq, const struct ib
 	err = shift_track(sdev, &ssrq->obj, srq, SHIFT_OBJ_SRQ, &sdev->srqs);
 	if (err)
 		shift_srq_put(ssrq);
+	else
+		shift_charge_take(&ssrq->charge, spd, NULL, 1, 1);
 	return err;
 }
 
@@ -61,6 +63,8 @@ static int wrap_create_srq(struct ib_srq *srq, struct ib_srq_init_attr *attr,
 	if (!err && udata && srq->uobject && shift_dev_count(sdev) &&
 	    srq_track(sdev, srq, &attr->attr))
 		shift_dev_uncount(sdev);
+	if (!err && udata)
+		shift_charge_make_room(sdev);
 	shift_account_restore(lent);
 	shift_verb_end(sdev, idx);
 	return err;
@@ -83,6 +87,7 @@ static void srq_drop(struct shift_obj *obj)
 	spin_unlock_bh(&ssrq->post_lock);
 	mutex_unlock(&ssrq->lock);
 	cancel_delayed_work_sync(&ssrq->timer);
+	shift_charge_drop(&ssrq->charge);
 	shift_dev_uncount(sdev);
 	shift_srq_put(ssrq);
 }

@@ -36,6 +36,9 @@ void shift_cq_unregister(struct shift_cq *scq);	/* not in a fence */
 int shift_qp_register(struct shift_qp *sqp, const struct shift_abi_reg_qp *reg);
 void shift_qp_unregister(struct shift_qp *sqp);
 
+/* ah.c */
+extern const struct ib_device_ops shift_ah_ops;
+
 /* pd.c */
 extern const struct ib_device_ops shift_pd_ops;
 void shift_pd_pair_gone(struct shift_pair *pair);

@@ -173,10 +173,14 @@ struct ib_srq_attr;
 struct ib_dm;
 struct ib_dm_mr_attr { u64 length, offset; u32 access_flags; };
 struct uverbs_attr_bundle;
+struct ib_ah;
+struct rdma_ah_init_attr;
 struct ib_device_ops {
 	enum rdma_driver_id driver_id;
 	int (*alloc_pd)(struct ib_pd *pd, struct ib_udata *udata);
 	int (*dealloc_pd)(struct ib_pd *pd, struct ib_udata *udata);
+	int (*create_user_ah)(struct ib_ah *ah, struct rdma_ah_init_attr *attr,
+			      struct ib_udata *udata);
 	struct ib_mr *(*reg_user_mr)(struct ib_pd *pd, u64 start, u64 length, u64 iova, int access,
 				     struct ib_udata *udata);
 	struct ib_mr *(*reg_user_mr_dmabuf)(struct ib_pd *pd, u64 offset, u64 length, u64 iova,
