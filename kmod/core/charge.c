@@ -12,6 +12,7 @@
 #include <linux/hash.h>
 #include <linux/hashtable.h>
 #include <linux/mutex.h>
+#include <linux/sched/mm.h>
 #include <linux/slab.h>
 #include "core/charge.h"
 #include "core/kick.h"
@@ -42,6 +43,22 @@ struct shift_purse {
 /* Protects the table, all purses and all charges.  Taken inside all mutexes of the module. */
 static DEFINE_MUTEX(charges_lock);
 static DEFINE_HASHTABLE(purses, 6);
+
+/*
+ * Work items of failovers wait for the lock, and memory may be reclaimed through what they move.
+ * So no allocation under it waits for I/O.
+ */
+static unsigned int charges_begin(void)
+{
+	mutex_lock(&charges_lock);
+	return memalloc_noio_save();
+}
+
+static void charges_end(unsigned int noio)
+{
+	memalloc_noio_restore(noio);
+	mutex_unlock(&charges_lock);
+}
 
 #ifdef CONFIG_CGROUP_RDMA
 
@@ -264,12 +281,13 @@ bool shift_charge_take(struct shift_charge *charge, struct shift_pd *spd, struct
 		       unsigned int backup, unsigned int home)
 {
 	struct shift_pd *told = NULL;
+	unsigned int noio;
 	bool taken;
 
 	/* the devices stay until the end of the use, and whoever removes one uncharges then */
 	if (!group_of_caller() || !shift_pair_use(spd->pair))
 		return true;
-	mutex_lock(&charges_lock);
+	noio = charges_begin();
 	charge->spd = spd;
 	charge->sqp = sqp;
 	taken = part_take(charge, &charge->part[0], spd->pair->backup, backup) &&
@@ -278,7 +296,7 @@ bool shift_charge_take(struct shift_charge *charge, struct shift_pd *spd, struct
 		parts_drop(charge);
 		told = charge_lacks(charge);
 	}
-	mutex_unlock(&charges_lock);
+	charges_end(noio);
 	shift_pair_unuse(spd->pair);
 	tell(told);
 	return taken;
@@ -352,18 +370,19 @@ static bool give_up_one(struct shift_dev *sdev, const struct rdma_cgroup *group)
 	struct shift_charge *charge;
 	struct shift_purse *purse;
 	struct shift_pd *told;
+	unsigned int noio;
 
-	mutex_lock(&charges_lock);
+	noio = charges_begin();
 	purse = purse_find(group, sdev);
 	if (!purse || purse_has_room(purse, 1)) {
-		mutex_unlock(&charges_lock);
+		charges_end(noio);
 		return false;
 	}
 	newest = list_first_entry(&purse->parts, struct shift_charge_part, node);
 	charge = newest->charge;
 	parts_drop(charge);
 	told = charge_lacks(charge);
-	mutex_unlock(&charges_lock);
+	charges_end(noio);
 	tell(told);
 	return true;
 }
