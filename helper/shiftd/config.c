@@ -79,8 +79,10 @@ static int finish(struct conf_parser *p)
 		return conf_fail(p, "[etcd] has no 'endpoints'");
 	if (!c->cert_file != !c->key_file)
 		return conf_fail(p, "'cert_file' and 'key_file' must be given together");
-	if (!c->user != !c->password)
-		return conf_fail(p, "'user' and 'password' must be given together");
+	if (c->password && c->password_file)
+		return conf_fail(p, "only one of 'password' and 'password_file' can be given");
+	if (!c->user != (!c->password && !c->password_file))
+		return conf_fail(p, "'user' and 'password' (or 'password_file') must be given together");
 	if (c->failback_max_hold < c->failback_hold)
 		return conf_fail(p, "'max_hold' in [failback] must not be less than 'hold'");
 	for (i = 0; i < c->n_peers; i++)
@@ -192,10 +194,32 @@ void shift_config_free(struct shift_config *c)
 	free(c->cert_file);
 	free(c->key_file);
 	free(c->user);
+	free(c->password_file);
 	if (c->password)
 		explicit_bzero(c->password, strlen(c->password));
 	free(c->password);
 	free(c);
+}
+
+/* Does what is sent there leave this host for anybody to read? */
+static bool is_clear(const char *endpoint)
+{
+	const char *host = endpoint + strlen("http://");
+
+	return !strncmp(endpoint, "http://", strlen("http://")) &&
+	       strncmp(host, "127.", 4) && strncmp(host, "[::1]", 5) &&
+	       (strncmp(host, "localhost", 9) || (host[9] && host[9] != ':'));
+}
+
+/* An endpoint that a password is sent to unencrypted, or NULL. */
+const char *shift_config_clear_endpoint(const struct shift_config *config)
+{
+	unsigned int i;
+
+	for (i = 0; config->user && i < config->n_endpoints; i++)
+		if (is_clear(config->endpoints[i]))
+			return config->endpoints[i];
+	return NULL;
 }
 
 /* Is a node no peer, whatever the directory says of it? */

@@ -38,7 +38,7 @@ struct shift_config {
 	unsigned int hold;		/* seconds */
 	bool withdraw;
 	char *ca_file, *cert_file, *key_file;
-	char *user, *password;
+	char *user, *password, *password_file;
 
 	/* Going back to the default NIC. */
 	bool failback;
@@ -55,6 +55,7 @@ struct shift_config *shift_config_parse(FILE *f, const char *name, char *err,
 struct shift_config *shift_config_load(const char *path, char *err,
 				       size_t errlen);
 void shift_config_free(struct shift_config *config);
+const char *shift_config_clear_endpoint(const struct shift_config *config);
 bool shift_config_expels(const struct shift_config *config, const char *node);
 bool shift_config_same_etcd(const struct shift_config *a,
 			    const struct shift_config *b);

@@ -19,6 +19,7 @@
 #include "shiftd/log.h"
 #include "shiftd/notify.h"
 #include "shiftd/rtnl.h"
+#include "shiftd/secret.h"
 #include "shiftd/sync.h"
 
 /* Events come in bursts; a burst is one sync. */
@@ -261,6 +262,11 @@ static void reload(struct daemon *d)
 	char err[512];
 
 	config = shift_config_load(d->options->config_path, err, sizeof(err));
+	if (config && shift_secrets_load(config, getenv("CREDENTIALS_DIRECTORY"), err,
+					 sizeof(err))) {
+		shift_config_free(config);
+		config = NULL;
+	}
 	if (!config) {
 		log_err("%s; the old configuration stays in use", err);
 		return;

@@ -6,6 +6,7 @@
 
 #include "shiftd/daemon.h"
 #include "shiftd/log.h"
+#include "shiftd/secret.h"
 
 #ifndef SHIFT_VERSION
 #define SHIFT_VERSION "unknown"
@@ -101,8 +102,14 @@ int main(int argc, char **argv)
 		return 1;
 	}
 	if (check) {
+		shift_secrets_warn(config);
 		shift_config_free(config);
 		return 0;
+	}
+	if (shift_secrets_load(config, getenv("CREDENTIALS_DIRECTORY"), err, sizeof(err))) {
+		log_err("%s", err);
+		shift_config_free(config);
+		return 1;
 	}
 	return shift_daemon_run(&options, config);
 }

@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "lib/names.h"
+#include "shiftd/secret.h"
 #include "shiftd/section.h"
 
 #define PREFIX_LEN_MAX	128
@@ -78,6 +79,19 @@ static int set_file(struct conf_parser *p, char **slot, const char *key,
 {
 	if (*value != '/')
 		return conf_fail(p, "'%s' must be an absolute path", key);
+	return set_string(p, slot, key, value);
+}
+
+/* A file, or the name of a credential: see secret.c. */
+static int set_secret(struct conf_parser *p, char **slot, const char *key,
+		      const char *value)
+{
+	const size_t skip = strlen(SHIFT_CREDENTIAL);
+
+	if (strncmp(value, SHIFT_CREDENTIAL, skip))
+		return set_file(p, slot, key, value);
+	if (!shift_name_ok(value + skip, SHIFT_NODE_MAX))
+		return conf_fail(p, "'%s' is not the name of a credential", value + skip);
 	return set_string(p, slot, key, value);
 }
 
@@ -224,15 +238,17 @@ static int etcd_key(struct conf_parser *p, const char *key, char *value)
 	if (!strcmp(key, "withdraw"))
 		return set_bool(p, &c->withdraw, key, value);
 	if (!strcmp(key, "ca_file"))
-		return set_file(p, &c->ca_file, key, value);
+		return set_secret(p, &c->ca_file, key, value);
 	if (!strcmp(key, "cert_file"))
-		return set_file(p, &c->cert_file, key, value);
+		return set_secret(p, &c->cert_file, key, value);
 	if (!strcmp(key, "key_file"))
-		return set_file(p, &c->key_file, key, value);
+		return set_secret(p, &c->key_file, key, value);
 	if (!strcmp(key, "user"))
 		return set_string(p, &c->user, key, value);
 	if (!strcmp(key, "password"))
 		return set_string(p, &c->password, key, value);
+	if (!strcmp(key, "password_file"))
+		return set_secret(p, &c->password_file, key, value);
 	return conf_fail(p, "unknown key '%s' in [etcd]; see shiftd.conf(5)", key);
 }
 

@@ -6,6 +6,7 @@
 #include "ktap.h"
 #include "lib/names.h"
 #include "shiftd/config.h"
+#include "shiftd/secret.h"
 
 static char err[512];
 
@@ -144,6 +145,13 @@ static void refused(void)
 		{ "[etcd]\nca_file=ca.pem\n", "absolute path" },
 		{ "[etcd]\nendpoints=http://h:1\ncert_file=/c\n", "must be given together" },
 		{ "[etcd]\nendpoints=http://h:1\nuser=u\n", "must be given together" },
+		{ "[etcd]\nendpoints=http://h:1\nuser=u\npassword=p\npassword_file=/p\n",
+		  "only one of" },
+		{ "[etcd]\nendpoints=http://h:1\npassword_file=/p\n", "must be given together" },
+		{ "[etcd]\npassword_file=p\n", "absolute path" },
+		{ "[etcd]\nkey_file=credential:\n", "not the name of a credential" },
+		{ "[etcd]\nkey_file=credential:../k\n", "not the name of a credential" },
+		{ "[node]\nauth_file=credential:k\n", "absolute path" },
 		{ "[peer]\n", "needs a node name" },
 		{ "[peer a b]\n", "needs a node name" },
 		{ "[peer b]\n", "[peer b] has no 'nic'" },
@@ -169,6 +177,46 @@ static void refused(void)
 		}
 		shift_config_free(c);
 	}
+}
+
+/* A password that leaves the host unencrypted. */
+static void clear(void)
+{
+	static const struct { const char *urls; bool clear; } cases[] = {
+		{ "https://h:1,https://[2001:db8::1]:1", false },
+		{ "https://h:1,http://h:1", true },
+		{ "http://127.0.0.1:1,http://[::1]:1,http://localhost:1,http://localhost", false },
+		{ "http://localhost.example:1", true },
+		{ "http://[::11]:1", true },
+	};
+	struct shift_config *c;
+	char text[256];
+	size_t i;
+
+	for (i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		snprintf(text, sizeof(text),
+			 "[node]\nname=a\n[etcd]\nendpoints=%s\nuser=u\npassword=p\n",
+			 cases[i].urls);
+		c = parse(text);
+		CHECK(c && !!shift_config_clear_endpoint(c) == cases[i].clear);
+		shift_config_free(c);
+	}
+	c = parse("[node]\nname=a\n[etcd]\nendpoints=http://h:1\n");
+	CHECK(c && !shift_config_clear_endpoint(c));
+	shift_config_free(c);
+}
+
+/* Names of credentials become paths, if there are any. */
+static void credentials(void)
+{
+	const char *text = "[node]\nname=a\n[etcd]\nendpoints=https://h:1\n"
+			   "cert_file=/c\nkey_file=credential:k.1\n";
+	struct shift_config *c = parse(text);
+
+	CHECK(c && shift_secrets_load(c, NULL, err, sizeof(err)) && strstr(err, "'key_file'"));
+	CHECK(c && shift_secrets_load(c, "/nowhere", err, sizeof(err)) &&
+	      strstr(err, "LoadCredential"));
+	shift_config_free(c);
 }
 
 static void not_text(void)
@@ -228,6 +276,8 @@ static const struct ktap_test tests[] = {
 	{ "defaults", defaults },
 	{ "policies, by their old words too", policies },
 	{ "errors are refused with line and reason", refused },
+	{ "a password that is sent in the clear is found", clear },
+	{ "a credential that is not there is told", credentials },
 	{ "a binary file is refused", not_text },
 	{ "a reload tells whether etcd changed", same_etcd },
 	{ "mangled files do no harm", mangled },

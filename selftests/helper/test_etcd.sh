@@ -367,6 +367,36 @@ logs_in() {
 		! grep -q hush "$DIR/a.err" && stop a TERM
 }
 
+# In a file, and as a credential; what is in neither is told.
+password_files() {
+	mkdir -p "$DIR/credentials" || return
+	(umask 077 && echo hush >"$DIR/credentials/pass")
+	: >"$DIR/a.err"
+	EXTRA="user=shift"$'\n'"password_file=$DIR/credentials/pass" config a
+	start a
+	wait_for 15 said a.err "etcd: connected" && stop a TERM || return
+	EXTRA=$'user=shift\npassword_file=credential:pass' config a
+	: >"$DIR/a.err"
+	start a
+	wait "${PID[a]}" && return 1
+	said a.err "'password_file' is a credential, and there are none" || return
+	CREDENTIALS_DIRECTORY=$DIR/credentials start a
+	wait_for 15 said a.err "etcd: connected" || return
+	# the old one goes on when the new one cannot be read, and each reload reads it anew
+	mv "$DIR/credentials/pass" "$DIR/credentials/gone"
+	kill -HUP "${PID[a]}"
+	wait_for 15 said a.err "credential pass: No such file or directory" &&
+		said a.err "the old configuration stays in use" || return
+	echo wrong >"$DIR/credentials/pass"
+	kill -HUP "${PID[a]}"
+	wait_for 15 said a.err "every user can read the password" &&
+		wait_for 15 said a.err "no endpoint can be used" || return
+	mv "$DIR/credentials/gone" "$DIR/credentials/pass"
+	kill -HUP "${PID[a]}"
+	connected_again() { (($(count a.err "etcd: connected") == 2)); }
+	wait_for 30 connected_again && ! grep -q hush "$DIR/a.err" && stop a TERM
+}
+
 certificates() {
 	(
 		cd "$DIR" || exit
@@ -434,7 +464,7 @@ device b rxe1 10.2.0.2
 config a
 config b
 
-plan 18
+plan 19
 t "two nodes meet; one of two endpoints is dead" meet
 t "garbage in the directory is left out" garbage
 t "a listing full of garbage is read" garbage_listed
@@ -451,6 +481,7 @@ t "a restart is not noticed by others" restarts
 t "a crashed daemon's node is held, then removed" crashes
 t "a withdrawn node is gone at once" withdraws
 t "user and password" logs_in
+t "a password in a file, or as a credential" password_files
 t "TLS with certificates" over_tls
 t "an endpoint that answers nonsense does no harm" nonsense
 finish
