@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
  * shiftctl check: what commonly keeps a node from being protected.  It looks
- * at this node alone and changes nothing.
+ * at this node alone and changes nothing; what there is to say of the directory
+ * shiftd has found out.
  */
 #include <errno.h>
 #include <stdarg.h>
@@ -12,6 +13,11 @@
 
 #include "ctl/ctl.h"
 #include "lib/gid.h"
+#include "lib/report.h"
+
+/* More than shiftd writes. */
+#define REPORT_LINES_MAX	16
+#define REPORT_LINE_MAX		480
 
 static struct json_object *findings;
 static bool failed;
@@ -218,6 +224,36 @@ static int check_peers(struct ctl *ctl)
 	return CTL_OK;
 }
 
+/* Written by a process that has fewer rights than we may have: no more than text. */
+static void check_line(char *line)
+{
+	size_t skip = !strncmp(line, "ok ", 3) ? 3 : !strncmp(line, "warn ", 5) ? 5 : 0;
+	char *c;
+
+	for (c = line; *c; c++)
+		if ((unsigned char)*c < 0x20 || (unsigned char)*c > 0x7e)
+			*c = '?';
+	if (skip)
+		found(skip == 3 ? "ok" : "warn", "shiftd: %s", line + skip);
+}
+
+static void check_shiftd(void)
+{
+	char line[REPORT_LINE_MAX];
+	unsigned int n;
+	FILE *f;
+
+	/* Without shiftd, or with one that no service manager has started, there is none. */
+	f = fopen(SHIFT_REPORT_PATH, "re");
+	if (!f)
+		return;
+	for (n = 0; n < REPORT_LINES_MAX && fgets(line, sizeof(line), f); n++) {
+		line[strcspn(line, "\n")] = '\0';
+		check_line(line);
+	}
+	fclose(f);
+}
+
 static int check(struct ctl *ctl, int argc, char **argv)
 {
 	struct json_object *row;
@@ -237,6 +273,8 @@ static int check(struct ctl *ctl, int argc, char **argv)
 		ret = check_pairs(ctl);
 	if (!ret)
 		ret = check_peers(ctl);
+	if (!ret)
+		check_shiftd();
 	if (ctl->json) {
 		ctl_print_json(ctl, findings);
 	} else {

@@ -18,6 +18,7 @@
 #include "shiftd/local.h"
 #include "shiftd/log.h"
 #include "shiftd/notify.h"
+#include "shiftd/report.h"
 #include "shiftd/rtnl.h"
 #include "shiftd/secret.h"
 #include "shiftd/sync.h"
@@ -37,6 +38,7 @@ struct daemon {
 	struct shift_dir *dir;
 	struct shift_sync *sync;
 	struct shift_local *local;
+	struct shift_report *report;	/* NULL: there is nobody to tell */
 	bool listed;			/* the directory was read once */
 	bool stopping;
 };
@@ -54,6 +56,7 @@ static void update_status(struct daemon *d)
 	shift_notify_status("%s; %s", shift_sync_status(d->sync),
 			    d->etcd ? shift_etcd_status(d->etcd) :
 			    "no directory");
+	shift_report_write(d->report, d->config, d->etcd);
 }
 
 /* Brings the next sync forward to @ms from now, never back. */
@@ -392,6 +395,7 @@ int shift_daemon_run(const struct shift_daemon_options *options,
 	d.sync = shift_sync_new(d.event, options->dry_run, kick, &d);
 	if (!d.sync)
 		goto out_local;
+	d.report = shift_report_new(getenv("RUNTIME_DIRECTORY"));
 	ret = start_etcd(&d);
 	if (ret)
 		goto out_sync;
@@ -407,6 +411,7 @@ int shift_daemon_run(const struct shift_daemon_options *options,
 
 	shift_etcd_free(d.etcd);
 out_sync:
+	shift_report_free(d.report);
 	shift_sync_free(d.sync);
 out_local:
 	shift_local_free(d.local);

@@ -367,6 +367,38 @@ logs_in() {
 		! grep -q hush "$DIR/a.err" && stop a TERM
 }
 
+# The key of rxe1 is left out of the role at first: the rest is not held up by that.
+own_role() {
+	local p=/shift/v1/nics/::ffff
+	ectl user add a:own && ectl role add a &&
+		ectl role grant-permission a read --prefix=true /shift/v1/ &&
+		ectl role grant-permission a readwrite "$p:10.1.0.1" &&
+		ectl user grant-role a a && ectl del --prefix /shift/ || return
+	: >"$DIR/a.err"
+	EXTRA=$'user=a\npassword=own' config a
+	mkdir -p "$DIR/run" && RUNTIME_DIRECTORY=$DIR/run start a
+	wait_for 15 said a.err "the user 'a' may not write $p:10.2.0.1" &&
+		wait_for 15 key 10.1.0.1 && wait_for 15 said a.err "etcd: connected" &&
+		wait_for 15 said run/report "warn this node may not write its entry ::ffff:10.2.0.1" &&
+		wait_for 15 said run/report "ok this node may not write entries of other nodes" &&
+		no_key 10.2.0.1 && ! said a.err "etcd: lost" || return
+	ectl role grant-permission a readwrite "$p:10.2.0.1" && wait_for 30 key 10.2.0.1 &&
+		gone() { ! said run/report "its entry"; } && wait_for 15 gone &&
+		(($(count a.err "may not write") == 1)) && ! said a.err "etcd: lost" &&
+		ectl get --prefix /shift/v1/nics/:: --keys-only &&
+		(($(grep -c nics "$DIR/ectl") == 2)) && stop a TERM && [[ ! -e $DIR/run/report ]]
+}
+
+# As the user of before, whose role is everybody's.
+wide_role() {
+	: >"$DIR/a.err"
+	EXTRA=$'user=shift\npassword=hush' config a
+	RUNTIME_DIRECTORY=$DIR/run start a
+	wait_for 15 said run/report "warn this node may write entries of other nodes" &&
+		said run/report "ok etcd http" &&
+		said a.err "this node may write keys of other nodes" && stop a TERM
+}
+
 # In a file, and as a credential; what is in neither is told.
 password_files() {
 	mkdir -p "$DIR/credentials" || return
@@ -464,7 +496,7 @@ device b rxe1 10.2.0.2
 config a
 config b
 
-plan 19
+plan 21
 t "two nodes meet; one of two endpoints is dead" meet
 t "garbage in the directory is left out" garbage
 t "a listing full of garbage is read" garbage_listed
@@ -481,6 +513,8 @@ t "a restart is not noticed by others" restarts
 t "a crashed daemon's node is held, then removed" crashes
 t "a withdrawn node is gone at once" withdraws
 t "user and password" logs_in
+t "a role for the keys of one node; a key that it leaves out" own_role
+t "a role for the keys of all nodes is told" wide_role
 t "a password in a file, or as a credential" password_files
 t "TLS with certificates" over_tls
 t "an endpoint that answers nonsense does no harm" nonsense

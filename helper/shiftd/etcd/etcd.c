@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
  * The steps of a session: log in, get a lease, publish under it, list, watch
- * from there.  etcd_advance() always starts the first of these that is not done
+ * from there, ask what else could be written.  etcd_advance() always starts the first of these that is not done
  * yet, so there is one order whatever was the cause.
  */
 #include <errno.h>
@@ -80,7 +80,7 @@ static void etcd_advance(struct shift_etcd *e)
 		return;
 	}
 	for (i = 0; i < e->n_items; i++) {
-		if (e->items[i].published)
+		if (e->items[i].published || e->items[i].refused)
 			continue;
 		json_object_put(body);
 		etcd_put_start(e, &e->items[i]);
@@ -91,6 +91,8 @@ static void etcd_advance(struct shift_etcd *e)
 		etcd_list_start(e);
 	else if (!e->watch)
 		etcd_watch_start(e);
+	else if (e->up && !e->asked)
+		etcd_rights_start(e);
 }
 
 static void on_keepalive(const struct shift_http_result *result, void *arg)

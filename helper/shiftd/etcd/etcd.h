@@ -29,6 +29,13 @@ struct shift_etcd_item {
 	const char *value;
 };
 
+/* What the user of this node may write below PREFIX/nics/. */
+enum shift_etcd_rights {
+	SHIFT_RIGHTS_UNKNOWN,
+	SHIFT_RIGHTS_OWN,	/* not what is not its own */
+	SHIFT_RIGHTS_ALL,
+};
+
 struct shift_etcd *shift_etcd_new(sd_event *event, struct shift_http *http,
 				  const struct shift_config *config,
 				  const struct shift_etcd_ops *ops, void *arg);
@@ -38,5 +45,8 @@ int shift_etcd_publish(struct shift_etcd *etcd,
 int shift_etcd_withdraw(struct shift_etcd *etcd, void (*done)(void *arg),
 			void *arg);
 const char *shift_etcd_status(const struct shift_etcd *etcd);
+bool shift_etcd_is_up(const struct shift_etcd *etcd);
+enum shift_etcd_rights shift_etcd_rights(const struct shift_etcd *etcd);
+const char *shift_etcd_refused(const struct shift_etcd *etcd);
 
 #endif /* SHIFT_ETCD_H */

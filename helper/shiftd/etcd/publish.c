@@ -8,7 +8,7 @@
 #include "shiftd/etcd/session.h"
 #include "shiftd/log.h"
 
-/* Someone else wrote our key: how soon it is written again. */
+/* Someone else wrote our key, or we may not write it: how soon it is tried again. */
 #define RECLAIM_MS	10000
 
 static struct etcd_item *find_item(struct shift_etcd *e, const char *key)
@@ -30,6 +30,22 @@ static void forget_item(struct shift_etcd *e, struct etcd_item *item)
 		(char *)(e->items + e->n_items) - (char *)item);
 }
 
+/*
+ * The role of this user is too narrow for a key, maybe since an address has changed.
+ * Other keys and what other nodes have are of use all the same.
+ */
+static void refuse_item(struct shift_etcd *e, struct etcd_item *item)
+{
+	if (!item->told)
+		log_warn("etcd: the user '%s' may not write %s%s; let its role do that",
+			 e->user ? e->user : "", e->prefix, item->key);
+	item->told = true;
+	item->refused = true;
+	etcd_arm(e->reclaim_timer, RECLAIM_MS);
+	e->ops->changed(e->arg);
+	etcd_step(e);
+}
+
 static void on_put(const struct shift_http_result *result, void *arg)
 {
 	struct shift_etcd *e = arg;
@@ -47,16 +63,22 @@ static void on_put(const struct shift_http_result *result, void *arg)
 		etcd_lease_over(e);
 		return;
 	}
+	if (!result->error && result->status == ETCD_DENIED && item) {
+		refuse_item(e, item);
+		return;
+	}
 	obj = etcd_answer(e, "publishing", result);
 	if (!obj)
 		return;
 	e->lease_lost = false;
 	json_object_put(obj);
 	/* Changed by shift_etcd_publish() in the meantime: NULL, again. */
-	if (item && item->removed)
+	if (item && item->removed) {
 		forget_item(e, item);
-	else if (item)
+	} else if (item) {
 		item->published = true;
+		item->told = false;
+	}
 	etcd_step(e);
 }
 
@@ -117,6 +139,7 @@ int etcd_on_reclaim(sd_event_source *source, uint64_t usec, void *arg)
 	(void)source;
 	(void)usec;
 	for (i = 0; i < e->n_items; i++) {
+		e->items[i].refused = false;
 		if (!e->items[i].foreign)
 			continue;
 		log_warn("etcd: someone else wrote %s%s; writing it again",
@@ -126,6 +149,17 @@ int etcd_on_reclaim(sd_event_source *source, uint64_t usec, void *arg)
 	}
 	etcd_step(e);
 	return 0;
+}
+
+/* A key of this node that its user may not write, below PREFIX/nics/, or NULL. */
+const char *shift_etcd_refused(const struct shift_etcd *e)
+{
+	size_t i;
+
+	for (i = 0; i < e->n_items; i++)
+		if (e->items[i].told && !e->items[i].published)
+			return e->items[i].key;
+	return NULL;
 }
 
 /**

@@ -63,6 +63,11 @@ const char *shift_etcd_status(const struct shift_etcd *e)
 	return e->status;
 }
 
+bool shift_etcd_is_up(const struct shift_etcd *e)
+{
+	return e->up;
+}
+
 /* Half to all of a delay that doubles with each round over all endpoints. */
 static uint64_t backoff_ms(unsigned int round)
 {
@@ -106,8 +111,9 @@ void etcd_drop(struct shift_etcd *e)
 	e->revision = 0;
 	e->listed = false;
 	e->up = false;
+	e->asked = false;
 	for (i = 0; i < e->n_items; i++)
-		e->items[i].published = false;
+		e->items[i].published = e->items[i].refused = false;
 }
 
 void etcd_fail(struct shift_etcd *e, const char *why)

@@ -12,12 +12,15 @@
 
 #define ETCD_REQUEST_MS	5000
 #define ETCD_PAGE_MAX	512
+#define ETCD_DENIED	403	/* HTTP status: the user's role does not allow it */
 
 struct etcd_item {
 	char *key, *value;
 	bool published;		/* in this session */
 	bool foreign;		/* overwritten by someone else */
 	bool removed;		/* to be deleted, then forgotten */
+	bool refused;		/* this user may not write it; tried again later */
+	bool told;		/* of that */
 };
 
 struct shift_etcd {
@@ -46,6 +49,7 @@ struct shift_etcd {
 	unsigned int page_size;
 	bool listed, up;
 	bool lease_lost;		/* and nothing published since */
+	bool asked;			/* what this user may write */
 	uint64_t up_since;
 	struct shift_http_req *op, *keepalive, *watch;
 	struct etcd_item *op_item;		/* being put or deleted by op */
@@ -53,6 +57,7 @@ struct shift_etcd {
 	/* across sessions */
 	unsigned int failures;		/* endpoints tried since the last good */
 	bool told_down;
+	enum shift_etcd_rights rights;
 	char status[256];
 
 	sd_event_source *step;		/* deferred: etcd_advance() is due */
@@ -82,6 +87,9 @@ void etcd_put_start(struct shift_etcd *e, struct etcd_item *item);
 void etcd_item_seen(struct shift_etcd *e, const char *key, const char *value,
 		    int64_t lease);
 int etcd_on_reclaim(sd_event_source *source, uint64_t usec, void *arg);
+
+/* rights.c */
+void etcd_rights_start(struct shift_etcd *e);
 
 /* watch.c */
 void etcd_list_start(struct shift_etcd *e);
