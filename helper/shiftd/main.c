@@ -3,7 +3,9 @@
 #include <getopt.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <unistd.h>
 
+#include "lib/key.h"
 #include "shiftd/daemon.h"
 #include "shiftd/log.h"
 #include "shiftd/secret.h"
@@ -19,6 +21,7 @@ static void help(FILE *f)
 	fputs("Usage: shiftd [OPTION...]\n\n"
 	      "  -c, --config FILE   read this configuration (default " CONFIG_PATH ")\n"
 	      "      --check         check the configuration and exit\n"
+	      "      --load-keys     give the kernel the keys of auth_file and exit; as root\n"
 	      "  -f, --foreground    ignored; shiftd always stays in the foreground\n"
 	      "  -n, --dry-run       change nothing in the kernel; print what it would be told,\n"
 	      "                      as arguments of shiftctl\n"
@@ -31,12 +34,37 @@ static void help(FILE *f)
 	      "peers stay in the kernel.\n", f);
 }
 
+/*
+ * The keyring is root's, and the daemon need not be root: this is a run of its own,
+ * before the daemon starts, when the module is loaded, and with each reload.
+ */
+static int load_keys(const struct shift_config *config)
+{
+	char err[512];
+	int n;
+
+	if (!config->auth_file)
+		return 0;
+	if (access("/sys/module/rdma_shift", F_OK)) {
+		log_info("kernel module rdma_shift is not loaded; it gets its keys when it is");
+		return 0;
+	}
+	n = shift_keys_load(config->auth_file, err, sizeof(err));
+	if (n < 0) {
+		log_err("%s; the kernel keeps the keys that it has", err);
+		return 1;
+	}
+	log_info("keys: %d of %s", n, config->auth_file);
+	return 0;
+}
+
 int main(int argc, char **argv)
 {
-	enum { OPT_CHECK = 256, OPT_WITHDRAW, OPT_SYSFS };
+	enum { OPT_CHECK = 256, OPT_LOAD_KEYS, OPT_WITHDRAW, OPT_SYSFS };
 	static const struct option long_options[] = {
 		{ "config", required_argument, NULL, 'c' },
 		{ "check", no_argument, NULL, OPT_CHECK },
+		{ "load-keys", no_argument, NULL, OPT_LOAD_KEYS },
 		{ "foreground", no_argument, NULL, 'f' },
 		{ "dry-run", no_argument, NULL, 'n' },
 		{ "withdraw", no_argument, NULL, OPT_WITHDRAW },
@@ -50,10 +78,10 @@ int main(int argc, char **argv)
 		.config_path = CONFIG_PATH,
 		.sysfs = "/sys",
 	};
-	bool check = false, debug = false;
+	bool check = false, keys = false, debug = false;
 	struct shift_config *config;
 	char err[512];
-	int opt;
+	int opt, ret;
 
 	while ((opt = getopt_long(argc, argv, "c:fndVh", long_options,
 				  NULL)) != -1) {
@@ -63,6 +91,9 @@ int main(int argc, char **argv)
 			break;
 		case OPT_CHECK:
 			check = true;
+			break;
+		case OPT_LOAD_KEYS:
+			keys = true;
 			break;
 		case 'f':
 			break;
@@ -105,6 +136,11 @@ int main(int argc, char **argv)
 		shift_secrets_warn(config);
 		shift_config_free(config);
 		return 0;
+	}
+	if (keys) {
+		ret = load_keys(config);
+		shift_config_free(config);
+		return ret;
 	}
 	if (shift_secrets_load(config, getenv("CREDENTIALS_DIRECTORY"), err, sizeof(err))) {
 		log_err("%s", err);

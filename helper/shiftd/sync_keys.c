@@ -2,9 +2,13 @@
 /*
  * The cluster's keys, before links are made: a link that was made without a key
  * stays unproven until it is connected again.
+ *
+ * The kernel's keyring is root's.  A daemon that is not root has them loaded by its
+ * service: "shiftd --load-keys".
  */
 #include <stdio.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include "lib/key.h"
 #include "shiftd/log.h"
@@ -39,6 +43,14 @@ bool shift_sync_keys(struct shift_sync_keys *s, struct shift_kernel *k,
 			printf("key load %s\n", config->auth_file);
 		s->n = 1;
 		return true;
+	}
+	if (geteuid()) {
+		if (k->keys)
+			s->told = 0;
+		else
+			log_warn_once(&s->told, "the kernel has no key of %s; no peer is set without it; load it with: systemctl reload shiftd",
+				      config->auth_file);
+		return k->keys;
 	}
 	if (!stat(config->auth_file, &st) && is_loaded(s, k, &st))
 		return true;

@@ -104,7 +104,8 @@ daemon() {
 			"$(dirname "$0")/../../helper/shiftd.conf.example" ||
 		return
 	(umask 077; printf '[node]\nname=a\n[etcd]\nendpoints=http://h:1\nuser=u\npassword=p\n' >"$DIR/conf")
-	expect 0 "'u' goes to http://h:1 in the clear" "$d" --check -c "$DIR/conf" || return
+	expect 0 "'u' goes to http://h:1 in the clear" "$d" --check -c "$DIR/conf" &&
+		expect 0 "" "$d" --load-keys -c "$DIR/conf" && [[ ! -s $DIR/out ]] || return
 	echo "[pair]" >"$DIR/conf"
 	expect 1 "conf:1: this [pair] has no 'default'" \
 		"$d" --check -c "$DIR/conf" &&

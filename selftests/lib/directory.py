@@ -79,12 +79,31 @@ class Etcd:
             self.folder = None
 
 
-def start_shiftd(node, url, pairs, more=""):
-    """Configure and start shiftd in the foreground; its process."""
+# As its unit starts it: an ordinary user with one capability, and no way to another.
+KEYS = "/etc/shiftd.keys"
+RUNTIME = "/run/shiftd"
+USER = 1000
+AS_SERVICE = ["setpriv", f"--reuid={USER}", f"--regid={USER}", "--clear-groups",
+              "--inh-caps=-all,+net_admin", "--ambient-caps=-all,+net_admin",
+              "--bounding-set=-all,+net_admin", "--no-new-privs"]
+
+
+def start_shiftd(node, url, pairs, more="", service=False):
+    """Configure and start shiftd in the foreground; its process.
+
+    As a service it has a file of keys that only root can read, which nobody has loaded yet.
+    """
     text = f"[node]\nname = {node.name}\n"
+    if service:
+        text += f"auth_file = {KEYS}\n"
     for pair in pairs:
         default, backup = pair.split()
         text += f"[pair]\ndefault = {default}\nbackup = {backup}\n"
     text += f"[etcd]\nendpoints = {url}\n{more}"
     node.must("umask 077; cat >/etc/shiftd.conf", stdin=text.encode())
-    return node.start(["shiftd", "-c", "/etc/shiftd.conf"])
+    words = ["shiftd", "-c", "/etc/shiftd.conf"]
+    if not service:
+        return node.start(words)
+    node.must(f"chgrp {USER} /etc/shiftd.conf && chmod 640 /etc/shiftd.conf && "
+              f"mkdir -p {RUNTIME} && chown {USER} {RUNTIME}")
+    return node.start([*AS_SERVICE, *words], {"RUNTIME_DIRECTORY": RUNTIME})

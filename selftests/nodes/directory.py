@@ -5,7 +5,7 @@ import time
 from functools import partial
 
 import shift
-from directory import Etcd, start_shiftd
+from directory import AS_SERVICE, KEYS, USER, Etcd, start_shiftd
 from figures import Monitor
 from registry import FULL, LOADED, MAIN, STOCK, add, test
 from testbed import Failure, Unready, check, wait_for
@@ -21,9 +21,10 @@ PAIRS = ["rxe0 rxe1", "rxe1 rxe0"]
 class Directory:
     """etcd, and shiftd on every node, for the length of a test."""
 
-    def __init__(self, bed, more="", pairs=None):
+    def __init__(self, bed, more="", pairs=None, service=False):
         self.bed = bed
         self.more = more
+        self.service = service
         self.pairs = pairs or [PAIRS] * len(bed.nodes)
         self.etcd = Etcd()
         self.daemons = []
@@ -31,8 +32,11 @@ class Directory:
     def __enter__(self):
         try:
             self.etcd.start()
-            self.daemons = [start_shiftd(node, self.etcd.guest_url, pairs, self.more)
+            self.daemons = [start_shiftd(node, self.etcd.guest_url, pairs, self.more,
+                                         self.service)
                             for node, pairs in zip(self.bed.nodes, self.pairs)]
+            if self.service:
+                self.load_keys()
             self.wait_peers()
             try:
                 shift.wait_session(self.bed)
@@ -43,6 +47,13 @@ class Directory:
             self.__exit__()
             raise
         return self
+
+    def load_keys(self):
+        """Root does it, as another service. Until then no peer is set."""
+        for node, daemon in zip(self.bed.nodes, self.daemons):
+            daemon.wait_line(f"the kernel has no key of {KEYS}")
+            check(not shift.show(node, "peer"), "there is a peer, although there is no key")
+            give_keys(node, "old")
 
     def wait_peers(self):
         """Every node knows every other."""
@@ -64,6 +75,15 @@ class Directory:
         for node in self.bed.nodes:
             if shift.loaded(node):
                 shift.unpair(node)
+                if self.service:
+                    node.must("shiftctl key clear")
+
+
+def give_keys(node, *names):
+    """Write the file of keys, which is root's alone, and have the kernel read it."""
+    words = "\n".join(f"the-{name}-key-of-the-cluster" for name in names)
+    node.must(f"umask 077; rm -f {KEYS}; echo '{words}' >{KEYS} && shiftd --load-keys")
+    check(shift.show(node, "node")["keys"] == len(names), "keys are not counted")
 
 
 @test("directory", "pairs from the config, peers from etcd, a failover", STOCK,
@@ -75,6 +95,41 @@ def by_directory(bed):
             check(len(shift.show(node, "pair")) == 2, "not two pairs")
         verify = start(bed, *shape(4096, 1))
         survives(bed, verify, "local")
+
+
+@test("directory", "shiftd is an ordinary user with one capability", MAIN, LOADED)
+def unprivileged(bed):
+    """Pairs, peers, proofs, failback and a change of keys, without a right to the keys."""
+    with Directory(bed, "[failback]\nhold = 2\nmax_hold = 4\n", service=True) as directory:
+        for node in bed.nodes:
+            pid = node.must("pidof shiftd").strip()
+            status = node.read(f"/proc/{pid}/status")
+            check(f"Uid:\t{USER}\t{USER}\t{USER}\t{USER}\n" in status and
+                  all(f"{which}:\t0000000000001000\n" in status
+                      for which in ("CapPrm", "CapEff", "CapBnd")), f"it is not: {status}")
+            for words in (["cat", KEYS], ["shiftd", "--load-keys"], ["shiftctl", "key", "clear"]):
+                check(node.run([*AS_SERVICE, *words]).status, f"it can do this: {words}")
+        verify = start(bed, *shape(4096, 2), qps=2)
+        shift.wait_session(bed)
+        for node in bed.nodes[:2]:
+            proofs = [row.get("proven") for row in shift.links(node)]
+            check(proofs and all(proofs), f"links are not proven: {proofs}")
+        counters = survives(bed, verify, "local", 2, finish=False)
+        bed.plug_all()
+        for node in bed.nodes[:2]:
+            shift.protected(node, 2, "returned")
+        for names in (["old", "new"], ["new", "old"], ["new"]):
+            for node in bed.nodes:
+                give_keys(node, *names)
+            verify.more(1)
+        verify.finish()
+        counters.moved("returns", 2)
+        counters.still("failed", "illegal", "msg_bad", "strangers")
+        for node, daemon in zip(bed.nodes, directory.daemons):
+            found = node.run(["shiftctl", "check"]).text
+            check("shiftd: etcd http" in found and "may write entries of other nodes" in found,
+                  f"shiftctl check does not tell what shiftd has found:\n{found}")
+            check(daemon.status is None, f"shiftd ended:\n{daemon.tail()}")
 
 
 def one_first(monitors):
