@@ -69,7 +69,7 @@ etcd_kill() {
 
 ectl() {
 	etcdctl --endpoints "$SCHEME://127.0.0.1:$PORT" "${CTL_TLS[@]}" \
-		--command-timeout=2s "$@" >"$DIR/ectl" 2>&1
+		--command-timeout=10s "$@" >"$DIR/ectl" 2>&1
 }
 
 # device NODE DEV IP: it has that GID, as RoCE v1 and v2.
@@ -363,7 +363,7 @@ logs_in() {
 	wait_for 15 said a.err "no endpoint can be used" || return
 	EXTRA=$'user=shift\npassword=hush' config a
 	kill -HUP "${PID[a]}"
-	wait_for 30 said a.err "etcd: connected" && wait_for 5 key 10.1.0.1 &&
+	wait_for 30 said a.err "etcd: connected" && wait_for 30 key 10.1.0.1 &&
 		! grep -q hush "$DIR/a.err" && stop a TERM
 }
 
@@ -373,7 +373,8 @@ own_role() {
 	ectl user add a:own && ectl role add a &&
 		ectl role grant-permission a read --prefix=true /shift/v1/ &&
 		ectl role grant-permission a readwrite "$p:10.1.0.1" &&
-		ectl user grant-role a a && ectl del --prefix /shift/ || return
+		ectl user grant-role a a && ectl del --prefix /shift/ ||
+		{ cat "$DIR/ectl"; return 1; }
 	: >"$DIR/a.err"
 	EXTRA=$'user=a\npassword=own' config a
 	mkdir -p "$DIR/run" && RUNTIME_DIRECTORY=$DIR/run start a
@@ -393,7 +394,7 @@ own_role() {
 wide_role() {
 	: >"$DIR/a.err"
 	EXTRA=$'user=shift\npassword=hush' config a
-	RUNTIME_DIRECTORY=$DIR/run start a
+	mkdir -p "$DIR/run" && RUNTIME_DIRECTORY=$DIR/run start a
 	wait_for 15 said run/report "warn this node may write entries of other nodes" &&
 		said run/report "ok etcd http" &&
 		said a.err "this node may write keys of other nodes" && stop a TERM
@@ -463,7 +464,7 @@ over_tls() {
 	EXTRA="ca_file=$DIR/ca.pem"$'\n'"cert_file=$DIR/client.pem"$'\n'"key_file=$DIR/client.key" \
 		config a
 	kill -HUP "${PID[a]}"
-	wait_for 30 said a.err "etcd: connected" && wait_for 5 key 10.1.0.1 &&
+	wait_for 30 said a.err "etcd: connected" && wait_for 30 key 10.1.0.1 &&
 		stop a TERM
 }
 
