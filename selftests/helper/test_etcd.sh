@@ -33,7 +33,7 @@ cleanup() {
 trap cleanup EXIT
 
 ktap_show() {
-	tail -n 8 "$DIR"/*.out "$DIR"/*.err
+	tail -n 8 "$DIR"/*.out "$DIR"/*.err "$DIR/ectl"
 }
 
 # Three ports nobody listens on; the third stays free: a dead endpoint.
@@ -373,8 +373,7 @@ own_role() {
 	ectl user add a:own && ectl role add a &&
 		ectl role grant-permission a read --prefix=true /shift/v1/ &&
 		ectl role grant-permission a readwrite "$p:10.1.0.1" &&
-		ectl user grant-role a a && ectl del --prefix /shift/ ||
-		{ cat "$DIR/ectl"; return 1; }
+		ectl user grant-role a a && ectl del --prefix /shift/ || return
 	: >"$DIR/a.err"
 	EXTRA=$'user=a\npassword=own' config a
 	mkdir -p "$DIR/run" && RUNTIME_DIRECTORY=$DIR/run start a

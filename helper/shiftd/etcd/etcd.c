@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
  * The steps of a session: log in, get a lease, publish under it, list, watch
- * from there, ask what else could be written.  etcd_advance() always starts the first of these that is not done
- * yet, so there is one order whatever was the cause.
+ * from there, ask what else could be written.  etcd_advance() always starts the
+ * first of these that is not done yet, so there is one order whatever was the cause.
  */
 #include <errno.h>
 #include <stdio.h>
