@@ -45,7 +45,7 @@ struct shift_account {
 	atomic64_t spent_ns;
 };
 
-#define SPEND_NS	(60ull * NSEC_PER_SEC)	/* what may be spent at once is there again after that */
+#define SPEND_NS	(60ull * NSEC_PER_SEC)	/* after that it is all there again */
 
 /* May be changed at any time. */
 static unsigned int claims = 4;

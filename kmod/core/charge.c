@@ -239,7 +239,7 @@ static void parts_drop(struct shift_charge *charge)
 		part_drop(&charge->part[i]);
 }
 
-/* The charge is lacking from now on.  The PD whose QPs are to be told, with a reference, or NULL. */
+/* The charge is lacking from now on.  Returns the PD to be told, with a reference, or NULL. */
 static struct shift_pd *charge_lacks(struct shift_charge *charge)
 {
 	lockdep_assert_held(&charges_lock);

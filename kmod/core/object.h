@@ -153,7 +153,7 @@ struct shift_pd {
 /**
  * struct shift_mr - an MR, mirrored if it could be; in sdev->mrs by lkey >> 8 until dereg
  * @npages: pages that it pins and that its process is charged for; 0: a dma-buf.
- * @lacks: why it has no mirror, counted in its PD; NONE: it has, or had, one, or @charge is lacking.
+ * @lacks: why it has no mirror, counted in its PD; NONE: it has or had one, or @charge lacks.
  * @charge: for @mirror.
  *
  * Only @mirror and @umem change, and only to NULL: a registration that changes gets a new one.

@@ -324,8 +324,10 @@ static void put_wire(const struct shift_msg *m, const struct shift_msg_form *for
  */
 bool shift_msg_agree(u8 oldest, u8 newest, u8 caps, struct shift_msg_form *form)
 {
-	if (!newest)
-		oldest = newest = SHIFT_MSG_OLDEST;
+	if (!newest) {
+		oldest = SHIFT_MSG_OLDEST;
+		newest = SHIFT_MSG_OLDEST;
+	}
 	form->version = newest < SHIFT_MSG_NEWEST ? newest : SHIFT_MSG_NEWEST;
 	form->caps = caps & SHIFT_MSG_CAPS;
 	return form->version >= oldest && form->version >= SHIFT_MSG_OLDEST;

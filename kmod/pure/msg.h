@@ -76,7 +76,7 @@ enum shift_msg_gone {
 #define SHIFT_PAIR_REFUSED	(1u << 1)	/* the sender is unprotected */
 #define SHIFT_PAIR_ATOMIC	(1u << 2)	/* atomics may go to either of the sender's NICs */
 #define SHIFT_PAIR_WINDOWS	(1u << 3)	/* the sender records operations on windows */
-#define SHIFT_PAIR_ALONE	(1u << 4)	/* no other QP of the sender's has to move with it */
+#define SHIFT_PAIR_ALONE	(1u << 4)	/* no other QP of the sender's moves with it */
 
 #define SHIFT_PROGRESS_AT_LEAST_ONCE	(1u << 0)	/* the policy of the sender of UNKNOWN */
 
