@@ -97,7 +97,7 @@ def by_directory(bed):
         survives(bed, verify, "local")
 
 
-@test("directory", "shiftd is an ordinary user with one capability", MAIN, LOADED)
+@test("directory", "shiftd is an ordinary user with one capability", STOCK, LOADED)
 def unprivileged(bed):
     """Pairs, peers, proofs, failback and a change of keys, without a right to the keys."""
     with Directory(bed, "[failback]\nhold = 2\nmax_hold = 4\n", service=True) as directory:
