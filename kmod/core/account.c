@@ -26,7 +26,7 @@
 #include "core/account.h"
 
 /**
- * struct shift_account - what is pinned for one process
+ * struct shift_account - what one process has of the module, and pays for
  * @node: in the table, by @mm.
  * @mm: of that process, grabbed: it may end before we have unpinned all.
  * @users: pinned rings, open files, and verbs that run.
