@@ -15,10 +15,8 @@
 #include <linux/sched/mm.h>
 #include <linux/slab.h>
 #include "core/charge.h"
-#include "core/kick.h"
 #include "core/object.h"
 #include "core/pair.h"
-#include "core/qp.h"
 
 #define ROOM		32u	/* objects that are left to the application */
 #define ROOM_KNOWN	16u	/* of which so many may be used before the room is tried again */
@@ -239,80 +237,63 @@ static void parts_drop(struct shift_charge *charge)
 		part_drop(&charge->part[i]);
 }
 
-/* The charge is lacking from now on.  Returns the PD to be told, with a reference, or NULL. */
-static struct shift_pd *charge_lacks(struct shift_charge *charge)
+/* The charge is lacking from now on.  Returns whether its owner is to be told. */
+static bool charge_lacks(struct shift_charge *charge)
 {
 	lockdep_assert_held(&charges_lock);
 	WRITE_ONCE(charge->lacking, true);
-	if (charge->sqp) {
-		shift_qp_kick(charge->sqp, SHIFT_QPB_RETRY_PAIR);
-		return NULL;
-	}
-	/* the PD may be going, and has no QPs any more */
-	if (atomic_inc_return(&charge->spd->unmirrored[SHIFT_REASON_CGROUP]) == 1 &&
-	    kref_get_unless_zero(&charge->spd->ref))
-		return charge->spd;
-	return NULL;
-}
-
-/* Tell the QPs of a PD; gives the reference away. */
-static void tell(struct shift_pd *spd)
-{
-	if (!spd)
-		return;
-	shift_qp_kick_pd(spd, SHIFT_QPB_RETRY_PAIR);
-	shift_pd_put(spd);
+	return charge->ops->lacks(charge->owner);
 }
 
 /**
  * shift_charge_take - charge the calling process for what may be made for an object of its own
  * @charge: of the object; zeroed.
- * @spd: the object's PD.
- * @sqp: the object, if it is a QP; else NULL.
+ * @ops: what is to be done if it is refused, or given up later.
+ * @owner: for @ops.
+ * @pair: of the object.
  * @backup: objects on the backup device.
  * @home: objects on the default device.
  *
- * If it is refused the charge is lacking, and the QPs that depend on it are told.
+ * If it is refused the charge is lacking, and the owner is told.
  *
  * Context: process context of the owner, before anything is made.
  * Return: true; false: it is refused, and nothing may be made.
  */
-bool shift_charge_take(struct shift_charge *charge, struct shift_pd *spd, struct shift_qp *sqp,
-		       unsigned int backup, unsigned int home)
+bool shift_charge_take(struct shift_charge *charge, const struct shift_charge_ops *ops, void *owner,
+		       struct shift_pair *pair, unsigned int backup, unsigned int home)
 {
-	struct shift_pd *told = NULL;
+	bool taken, tell = false;
 	unsigned int noio;
-	bool taken;
 
 	/* the devices stay until the end of the use, and whoever removes one uncharges then */
-	if (!group_of_caller() || !shift_pair_use(spd->pair))
+	if (!group_of_caller() || !shift_pair_use(pair))
 		return true;
 	noio = charges_begin();
-	charge->spd = spd;
-	charge->sqp = sqp;
-	taken = part_take(charge, &charge->part[0], spd->pair->backup, backup) &&
-		part_take(charge, &charge->part[1], spd->sdev, home);
+	charge->ops = ops;
+	charge->owner = owner;
+	taken = part_take(charge, &charge->part[0], pair->backup, backup) &&
+		part_take(charge, &charge->part[1], pair->sdev, home);
 	if (!taken) {
 		parts_drop(charge);
-		told = charge_lacks(charge);
+		tell = charge_lacks(charge);
 	}
 	charges_end(noio);
-	shift_pair_unuse(spd->pair);
-	tell(told);
+	shift_pair_unuse(pair);
+	if (tell)
+		ops->tell(owner);
 	return taken;
 }
 
 /**
  * shift_charge_move - let an object have the charge of the one that it replaces
  * @charge: of the new object; zeroed.
- * @from: of the old one.
- * @spd: PD of the new object; of the same pair.
+ * @from: of the old one, which is of the same kind and pair.
+ * @owner: of the new one.
  *
  * Context: process context.
  * Return: false if there is none to be had.
  */
-bool shift_charge_move(struct shift_charge *charge, struct shift_charge *from,
-		       struct shift_pd *spd)
+bool shift_charge_move(struct shift_charge *charge, struct shift_charge *from, void *owner)
 {
 	bool moved = false;
 	int i;
@@ -331,8 +312,8 @@ bool shift_charge_move(struct shift_charge *charge, struct shift_charge *from,
 		moved = true;
 	}
 	if (moved) {
-		charge->spd = spd;
-		charge->sqp = from->sqp;
+		charge->ops = from->ops;
+		charge->owner = owner;
 	}
 	mutex_unlock(&charges_lock);
 	return moved;
@@ -346,31 +327,33 @@ bool shift_charge_move(struct shift_charge *charge, struct shift_charge *from,
  */
 void shift_charge_drop(struct shift_charge *charge)
 {
-	struct shift_pd *spd = charge->spd;
-	bool last = false;
+	const struct shift_charge_ops *ops = charge->ops;
+	void *owner = charge->owner;
+	bool tell;
 
-	if (!spd)
+	if (!ops)
 		return;
 	mutex_lock(&charges_lock);
 	parts_drop(charge);
-	if (charge->lacking && !charge->sqp)
-		last = atomic_dec_and_test(&spd->unmirrored[SHIFT_REASON_CGROUP]);
+	tell = charge->lacking && ops->lacks_no_more(owner);
 	WRITE_ONCE(charge->lacking, false);
-	charge->spd = NULL;
-	charge->sqp = NULL;
+	charge->ops = NULL;
+	charge->owner = NULL;
 	mutex_unlock(&charges_lock);
-	if (last && !shift_pd_reason(spd, SHIFT_PATH_DEFAULT))
-		shift_qp_kick_pd(spd, SHIFT_QPB_RETRY_PAIR);
+	if (tell)
+		ops->tell(owner);
 }
 
 /* Give up the newest charge of the caller's cgroup, unless there is room: false. */
 static bool give_up_one(struct shift_dev *sdev, const struct rdma_cgroup *group)
 {
 	struct shift_charge_part *newest;
+	const struct shift_charge_ops *ops;
 	struct shift_charge *charge;
 	struct shift_purse *purse;
-	struct shift_pd *told;
 	unsigned int noio;
+	void *owner;
+	bool tell;
 
 	noio = charges_begin();
 	purse = purse_find(group, sdev);
@@ -380,10 +363,13 @@ static bool give_up_one(struct shift_dev *sdev, const struct rdma_cgroup *group)
 	}
 	newest = list_first_entry(&purse->parts, struct shift_charge_part, node);
 	charge = newest->charge;
+	ops = charge->ops;
+	owner = charge->owner;
 	parts_drop(charge);
-	told = charge_lacks(charge);
+	tell = charge_lacks(charge);
 	charges_end(noio);
-	tell(told);
+	if (tell)
+		ops->tell(owner);
 	return true;
 }
 

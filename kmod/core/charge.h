@@ -8,9 +8,23 @@
 
 struct shift_charge;
 struct shift_dev;
-struct shift_pd;
+struct shift_pair;
 struct shift_purse;
-struct shift_qp;
+
+/**
+ * struct shift_charge_ops - what depends on charges of one kind
+ * @lacks: the charge is refused or given up, and lacking from now on.
+ * @lacks_no_more: a charge that was lacking goes.
+ * @tell: tell who depends on it, and give away the reference that the others have taken for it.
+ *
+ * All are given the owner of the charge.  The first two are called under a mutex that is inside all
+ * others, and return whether @tell is to be called, which is done without it.
+ */
+struct shift_charge_ops {
+	bool (*lacks)(void *owner);
+	bool (*lacks_no_more)(void *owner);
+	void (*tell)(void *owner);
+};
 
 /**
  * struct shift_charge_part - what is charged on one device
@@ -29,23 +43,22 @@ struct shift_charge_part {
 /**
  * struct shift_charge - what is charged for one object of an application
  * @part: on the backup, and on the default device.
- * @spd: the PD of the object; NULL: nothing was to be charged.
- * @sqp: if the object is a QP: this one depends on the charge; NULL: all QPs of the PD do.
- * @lacking: the charge was refused or given up: those QPs cannot be protected.
+ * @ops: of its kind; NULL: nothing was to be charged.
+ * @owner: what depends on the charge, for @ops.
+ * @lacking: the charge was refused or given up: what depends on it cannot be protected.
  *
  * Zeroed before shift_charge_take().  @lacking can be read by anybody; all else is charge.c's.
  */
 struct shift_charge {
 	struct shift_charge_part part[2];
-	struct shift_pd *spd;
-	struct shift_qp *sqp;
+	const struct shift_charge_ops *ops;
+	void *owner;
 	bool lacking;
 };
 
-bool shift_charge_take(struct shift_charge *charge, struct shift_pd *spd, struct shift_qp *sqp,
-		       unsigned int backup, unsigned int home);
-bool shift_charge_move(struct shift_charge *charge, struct shift_charge *from,
-		       struct shift_pd *spd);
+bool shift_charge_take(struct shift_charge *charge, const struct shift_charge_ops *ops, void *owner,
+		       struct shift_pair *pair, unsigned int backup, unsigned int home);
+bool shift_charge_move(struct shift_charge *charge, struct shift_charge *from, void *owner);
 void shift_charge_drop(struct shift_charge *charge);
 void shift_charge_make_room(struct shift_dev *sdev);
 void shift_charge_device_gone(struct shift_dev *sdev);

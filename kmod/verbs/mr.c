@@ -111,7 +111,7 @@ static int mr_charge(struct mr_note *note)
 	if (old && old->spd->pair == note->spd->pair &&
 	    shift_charge_move(&smr->charge, &old->charge, note->spd))
 		return 0;
-	return shift_charge_take(&smr->charge, note->spd, NULL, 1, 0) ? 0 : -EDQUOT;
+	return shift_charge_pd(&smr->charge, note->spd, 1, 0) ? 0 : -EDQUOT;
 }
 
 /* How an attempt to mirror the MR has ended. */

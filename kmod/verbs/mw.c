@@ -32,7 +32,7 @@ static int mw_track(struct shift_dev *sdev, struct shift_pd *spd, struct ib_mw *
 	shift_pd_get(spd);
 	WRITE_ONCE(spd->windows, true);
 	/* a region; and a QP with its CQ, as this may be the only window of its QP */
-	shift_charge_take(&smw->charge, spd, NULL, 3, 3);
+	shift_charge_pd(&smw->charge, spd, 3, 3);
 	return 0;
 }
 

@@ -27,7 +27,7 @@ static int pd_track(struct shift_dev *sdev, struct ib_pd *pd)
 	if (err)
 		shift_pd_put(spd);
 	else
-		shift_charge_take(&spd->charge, spd, NULL, 1, 0);
+		shift_charge_pd(&spd->charge, spd, 1, 0);
 	return err;
 }
 

@@ -223,7 +223,7 @@ int shift_qp_register(struct shift_qp *sqp, const struct shift_abi_reg_qp *reg)
 		goto err_unlock;
 	}
 	/* once in its life: the ledger stays, and so does the reason */
-	if (!shift_charge_take(&sqp->charge, sqp->spd, sqp, PROXY_OBJECTS, PROXY_OBJECTS)) {
+	if (!shift_charge_qp(sqp, PROXY_OBJECTS)) {
 		sqp->fo.reason = SHIFT_REASON_CGROUP;
 		err = -EOPNOTSUPP;
 		goto err_unlock;

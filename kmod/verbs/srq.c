@@ -46,7 +46,7 @@ static int srq_track(struct shift_dev *sdev, struct ib_srq *srq, const struct ib
 	if (err)
 		shift_srq_put(ssrq);
 	else
-		shift_charge_take(&ssrq->charge, spd, NULL, 1, 1);
+		shift_charge_pd(&ssrq->charge, spd, 1, 1);
 	return err;
 }
 

@@ -36,6 +36,11 @@ void shift_cq_unregister(struct shift_cq *scq);	/* not in a fence */
 int shift_qp_register(struct shift_qp *sqp, const struct shift_abi_reg_qp *reg);
 void shift_qp_unregister(struct shift_qp *sqp);
 
+/* charge.c */
+bool shift_charge_pd(struct shift_charge *charge, struct shift_pd *spd, unsigned int backup,
+		     unsigned int home);
+bool shift_charge_qp(struct shift_qp *sqp, unsigned int num);
+
 /* ah.c */
 extern const struct ib_device_ops shift_ah_ops;
 

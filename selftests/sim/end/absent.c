@@ -22,13 +22,13 @@ void shift_account_restore(struct shift_account *account) { }
 bool shift_account_spend(struct shift_account *account) { return true; }
 
 /* core/charge.c: there is no limit */
-bool shift_charge_take(struct shift_charge *charge, struct shift_pd *spd, struct shift_qp *sqp,
-		       unsigned int backup, unsigned int home)
+bool shift_charge_take(struct shift_charge *charge, const struct shift_charge_ops *ops, void *owner,
+		       struct shift_pair *pair, unsigned int backup, unsigned int home)
 {
 	return true;
 }
 
-bool shift_charge_move(struct shift_charge *charge, struct shift_charge *from, struct shift_pd *spd)
+bool shift_charge_move(struct shift_charge *charge, struct shift_charge *from, void *owner)
 {
 	return false;
 }
