@@ -128,8 +128,7 @@ struct shift_srq_ops {
  * @wr_id: the wr_id of an operation of the ledger, or by what the provider finds it.
  * @completed: operations before @seq are about to be completed, which frees their slots.
  * @recvs_posted: number of receives that were posted and not taken in.
- * @take_recv: copy the receive with that number into the record of receives.
- * @decode_recv: decode a receive of that record.
+ * @decode_recv: decode a receive of the record of receives.
  * @recv_wr_id: as @wr_id, of a receive.
  * @recvs_completed: as @completed, of receives.
  * @rebase: tell the provider which indices are to become 0.  -EAGAIN: not known now.  NULL: the
@@ -181,7 +180,6 @@ struct shift_provider {
 	u64 (*wr_id)(const struct shift_qp *sqp, u64 seq);
 	void (*completed)(struct shift_qp *sqp, u64 seq);
 	u32 (*recvs_posted)(const struct shift_qp *sqp);
-	void (*take_recv)(struct shift_qp *sqp, u64 seq);
 	int (*decode_recv)(const struct shift_qp *sqp, u64 seq, struct shift_wr *wr);
 	u64 (*recv_wr_id)(const struct shift_qp *sqp, u64 seq);
 	void (*recvs_completed)(struct shift_qp *sqp, u64 seq);

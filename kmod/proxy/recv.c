@@ -26,7 +26,7 @@ static void recv_ingest(struct shift_qp *sqp)
 	u32 n = sqp->rings.provider->recvs_posted(sqp);
 
 	for (; n && r->head - r->tail < r->most; n--, r->head++)
-		sqp->rings.provider->take_recv(sqp, r->head);
+		shift_recv_copy(sqp, r->head);
 }
 
 /* Post receives until none is left, or one cannot be posted; ledger_lock.  Returns the error. */

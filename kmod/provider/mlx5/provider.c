@@ -300,7 +300,6 @@ const struct shift_provider shift_provider_mlx5 = {
 	.wr_id = mlx5_wr_id,
 	.completed = mlx5_completed,
 	.recvs_posted = mlx5_recvs_posted,
-	.take_recv = shift_recv_copy,
 	.decode_recv = mlx5_decode_recv,
 	.recv_wr_id = mlx5_recv_wr_id,
 	.recvs_completed = mlx5_completed,

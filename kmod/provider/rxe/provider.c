@@ -253,7 +253,6 @@ const struct shift_provider shift_provider_rxe = {
 	.wr_id = rxe_wr_id,
 	.completed = rxe_completed,
 	.recvs_posted = rxe_recvs_posted,
-	.take_recv = shift_recv_copy,
 	.decode_recv = rxe_decode_recv,
 	.recv_wr_id = rxe_recv_wr_id,
 	.recvs_completed = rxe_recvs_completed,

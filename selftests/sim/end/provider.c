@@ -288,7 +288,7 @@ static const struct shift_provider sim_provider = {
 	.once = sim_once,
 	.doorbell = sim_doorbell, .fence = sim_fence, .away_flags = sim_away_flags,
 	.take = sim_take, .decode = sim_decode, .wr_id = sim_wr_id, .completed = sim_completed,
-	.recvs_posted = sim_recvs_posted, .take_recv = shift_recv_copy,
+	.recvs_posted = sim_recvs_posted,
 	.decode_recv = sim_decode_recv, .recv_wr_id = sim_recv_wr_id,
 	.recvs_completed = sim_recvs_completed, .flags = SHIFT_PROVIDES_RESET_PSN | SHIFT_PROVIDES_STATE,
 };
