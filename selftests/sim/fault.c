@@ -210,6 +210,8 @@ static void one_fault(void)
 		/* one that sends breaks in the dark; if only the link is mute its peer goes on sending */
 		kind = (int[]) { kind, 0, 5, 5 }[sim_draw(4)];
 	}
+	if (plan.only_moves)
+		kind = 7;
 	harmed |= kind < 7;
 	switch (kind) {
 	case 0 ... 2:

@@ -20,45 +20,50 @@ KINDS = "quick", "hidden"
 
 @dataclass
 class Mutation:
-    """Lines of one file, and what is put in their place.
+    """Lines of the module, and what is put in their place.
 
     kind: "quick" is found soon, "hidden" never, for a reason that stands in the file.
     world: in which it is looked for, as the simulator calls it; "": in the ordinary one.
     """
 
     name: str
-    file: str
     kind: str = ""
     world: str = ""
-    hunks: list = field(default_factory=list)       # of ([lines that go], [lines that come])
+    files: dict = field(default_factory=dict)   # of hunks: ([lines that go], [lines that come])
 
     def changed(self, kmod):
-        """What the file is to be."""
-        text = (kmod / self.file).read_text(encoding="utf-8")
-        for old, new in self.hunks:
-            old, new = "".join(old).rstrip("\n"), "".join(new).rstrip("\n")
-            if text.count(old) != 1:
-                raise RuntimeError(f"{self.file}: stands there {text.count(old)} times, not once:"
-                                   f"\n{old}")
-            text = text.replace(old, new)
-        return text
+        """What its files are to be."""
+        texts = {}
+        for file, hunks in self.files.items():
+            text = (kmod / file).read_text(encoding="utf-8")
+            for old, new in hunks:
+                old, new = "".join(old).rstrip("\n"), "".join(new).rstrip("\n")
+                if text.count(old) != 1:
+                    raise RuntimeError(f"{file}: stands there {text.count(old)} times, not once:"
+                                       f"\n{old}")
+                text = text.replace(old, new)
+            texts[file] = text
+        return texts
 
     def plant(self, kmod):
-        """Change the file in a copy of the module."""
-        (kmod / self.file).write_text(self.changed(kmod), encoding="utf-8")
+        """Change the files in a copy of the module."""
+        for file, text in self.changed(kmod).items():
+            (kmod / file).write_text(text, encoding="utf-8")
 
 
 def read():
     """All of the file, in its order."""
-    mutations = []
+    mutations, hunks = [], None
     for line in (HERE / "mutations").read_text(encoding="utf-8").splitlines(keepends=True):
         if line.startswith("== "):
             name, file, *words = line.split()[1:]
             kind = "".join(word for word in words if word in KINDS)
             world = "".join(word for word in words if word not in KINDS)
-            mutations.append(Mutation(name, file, kind, world))
+            mutations.append(Mutation(name, kind, world))
+            hunks = mutations[-1].files[file] = []
+        elif line.startswith("@ "):
+            hunks = mutations[-1].files[line.split()[1]] = []
         elif line[0] in "-+":
-            hunks = mutations[-1].hunks
             if line[0] == "-" and (not hunks or hunks[-1][1]):
                 hunks.append(([], []))
             hunks[-1][line[0] == "+"].append(line[1:])

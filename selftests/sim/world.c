@@ -193,7 +193,7 @@ static void draw_plan(void)
 	plan.odds.limit = 20;
 	plan.odds.rebase = 8;
 	plan.srqs = plan.joins = plan.homes = plan.refuses = 0;
-	plan.early = plan.idle = false;
+	plan.early = plan.idle = plan.only_moves = false;
 	world_weigh();
 	if (sim_hostile) {
 		plan.mild = plan.again = plan.anew = false;

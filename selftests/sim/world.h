@@ -114,6 +114,7 @@ struct plan {
 	u32 refuses;			/* verbs in a row that a NIC may refuse */
 	bool idle;			/* end 1 posts no sends: its QPs do not break if the peer's go */
 	bool early;			/* the first fault may come before QPs are protected */
+	bool only_moves;		/* nothing happens but moves by an operator */
 	u32 qps, faults, pace, mail, naps, dry, policy[SIM_ENDS];
 };
 

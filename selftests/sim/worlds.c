@@ -130,6 +130,25 @@ static void weigh_restart(void)
 	plan.odds.remove = 1;
 }
 
+/* Operators move QPs back and forth, whose atomics and READs are under way; there is no fault. */
+static void weigh_moves(void)
+{
+	all_rough();
+	plan.mild = true;
+	plan.only_moves = true;
+	plan.reads = true;
+	plan.atomics = true;
+	plan.shape.rebases = false;
+	plan.shape.sends = SIM_RING - 1;
+	plan.shape.retries = 5 + sim_draw(3);
+	plan.naps = 0;
+	plan.dry = 0;
+	plan.qps = 1;
+	plan.faults = 3 + sim_draw(4);
+	sim_packet_us = 150;
+	may_fail = false;
+}
+
 /* NICs that do nothing their drivers want, for a while: QPs can neither be stopped nor asked. */
 static void weigh_refusal(void)
 {
@@ -159,6 +178,7 @@ static const struct world worlds[] = {
 	{ "home", weigh_home, NULL },
 	{ "restart", weigh_restart, NULL },
 	{ "refusal", weigh_refusal, begin_refusal },
+	{ "moves", weigh_moves, NULL },
 };
 
 bool world_pick(const char *name)
