@@ -16,6 +16,7 @@ KMOD = HERE.parents[1] / "kmod"
 # Seeds that fail without a mistake, for reasons that Documentation/known-issues.md gives.
 KNOWN = ()
 KINDS = "quick", "hidden"
+HOSTILE = "hostile"
 
 
 @dataclass
@@ -23,7 +24,8 @@ class Mutation:
     """Lines of the module, and what is put in their place.
 
     kind: "quick" is found soon, "hidden" never, for a reason that stands in the file.
-    world: in which it is looked for, as the simulator calls it; "": in the ordinary one.
+    world: in which it is looked for, as the simulator calls it; "": in the ordinary one;
+    "hostile": in that one, with a hostile peer.
     """
 
     name: str
@@ -99,7 +101,8 @@ def ranges(seed, runs):
 def find(mutation, base, runs, seed, jobs):
     """The first schedule that shows it, from 1, and what it says; None: none does."""
     program = build(mutation, base)
-    world = ["--world", mutation.world] if mutation.world else []
+    world = ["--hostile"] if mutation.world == HOSTILE else \
+            ["--world", mutation.world] if mutation.world else []
     for first, count in [(seed, runs)] if world else ranges(seed, runs):
         run = subprocess.run([program, "--stop", "--brief", "--runs", str(count), "--seed",
                               str(first), *world, *(["--jobs", str(jobs)] if jobs else [])],
