@@ -27,7 +27,7 @@ static void usage(void)
 	     "  --runs N    seeds S to S + N - 1 (1000)\n"
 	     "  --only I    the run with that number alone: seed S + I\n"
 	     "  --world W   one that has more of one kind of trouble: srq, handback,\n"
-	     "              home, restart, refusal, moves\n"
+	     "              home, restart, refusal, moves, slow\n"
 	     "  --jobs N    child processes (the number of processors); no result depends on it\n"
 	     "  --trace     show each run\n"
 	     "  --keep      only these upsets, as a shortened run names them\n"

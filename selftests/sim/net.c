@@ -2,8 +2,8 @@
 /* Both networks, and what becomes of the connections of links over them. */
 #include "world.h"
 
-/* a pause of five seconds, and an attempt of three before and after it */
-#define LINKS_NS	MS(15000)
+/* a pause of five seconds, and an attempt of three before and after it; and a verb */
+#define LINKS_NS	MS(12000)
 
 bool net_passes(int net, int to)
 {
@@ -61,7 +61,7 @@ static bool goes_unnoticed(void)
 
 void net_mended(void)
 {
-	u64 end_ns = sim_now + LINKS_NS;
+	u64 end_ns = sim_now + LINKS_NS + MS(sim_verb_ms);
 
 	while (!links_up() || goes_unnoticed()) {
 		/* who changes HELLOs may be refused each time */

@@ -8,7 +8,7 @@
 #define QPS_MAX		64
 
 struct sim_net sim_net[SIM_NETS];
-u32 sim_verb_odds, sim_packet_us, sim_message_ms, sim_softirq_odds, sim_stuck_odds;
+u32 sim_verb_odds, sim_verb_ms, sim_packet_us, sim_message_ms, sim_softirq_odds, sim_stuck_odds;
 u32 sim_rts_odds;
 bool sim_qpns_again, sim_verb_failed;
 static struct sim_qp *qps[QPS_MAX];
@@ -79,7 +79,7 @@ int sim_verb(struct sim_dev *dev, const char *name)
 	sim_sleep(sim_draw_between(US(2), US(150)));
 	if (sim_upset(sim_verb_odds, "a verb takes long"))
 		sim_sleep(sim_draw(8) ? sim_draw_between(MS(1), MS(80)) :
-					sim_draw_between(MS(200), MS(3000)));
+					sim_draw_between(MS(200), MS(sim_verb_ms)));
 	if (refuses(dev) || sim_upset(sim_verb_odds * 2, "a verb fails")) {
 		sim_log("      %s", name);
 		sim_verb_failed = true;

@@ -74,6 +74,7 @@ extern bool sim_qpns_again;	/* numbers of QPs that were destroyed are used again
 extern u32 sim_message_ms;	/* that a message takes at most, if it takes long */
 extern u32 sim_stuck_odds;	/* of work that cannot be moved */
 extern u32 sim_verb_odds;	/* of a driver's verb that fails, or takes long */
+extern u32 sim_verb_ms;		/* so long at most */
 extern bool sim_verb_failed;	/* one did, in this run */
 
 void sim_dev_init(struct sim_dev *dev, int end, int net, bool forgets, bool lower,

@@ -5,7 +5,7 @@
 #include <uapi/linux/shift.h>
 
 #define PROTECTED_NS	MS(25000)	/* links take 15 s, and PAIR is repeated after 5 s */
-#define SETTLED_NS	MS(30000)	/* after the last fault everything is over by then */
+#define SETTLED_NS	MS(27000)	/* after the last fault, and a verb, everything is over by then */
 
 const struct sim_kernel *const kernel[SIM_ENDS] = { &a_sim_kernel, &b_sim_kernel };
 struct sim_dev dev[SIM_ENDS][SIM_NETS];
@@ -48,7 +48,7 @@ static void ends(void)
 	u64 end_ns;
 
 	/* a wanted move may be tried again: at rest is who stays so */
-	for (end_ns = sim_now + SETTLED_NS; ; sim_sleep(MS(20))) {
+	for (end_ns = sim_now + SETTLED_NS + MS(sim_verb_ms); ; sim_sleep(MS(20))) {
 		calm = any_side(is_busy) || app_is_put_off() ? 0 : calm + 1;
 		if (calm == 75 || sim_now >= end_ns)
 			break;
@@ -216,6 +216,7 @@ void sim_run(struct sim_figures *f)
 	phase = 0;
 	helpers = 0;
 	sim_verb_odds = 0;
+	sim_verb_ms = 3000;
 	sim_cm_odds = 0;
 	sim_rts_odds = 0;
 	sim_weather(2000000000);
@@ -232,7 +233,7 @@ void sim_run(struct sim_figures *f)
 		plan.loops ? " (one connected to itself)" : "", plan.faults);
 	sim_thread_start(-1, "director", director, NULL, false);
 	while (sim_step())
-		if (++steps > 20000000)
+		if (++steps > 20000000ull * (sim_verb_ms / 3000))
 			sim_fail("the run does not end");
 	for (end = 0; end < SIM_ENDS; end++)
 		if (kernel[end]->stat(SHIFT_STAT_ILLEGAL) != before[end][SHIFT_STAT_ILLEGAL])

@@ -149,6 +149,21 @@ static void weigh_moves(void)
 	may_fail = false;
 }
 
+/* Drivers whose verbs take up to a minute, as firmware that resets itself. */
+static void weigh_slow(void)
+{
+	all_rough();
+	plan.qps = 1 + sim_draw(2);
+	plan.homes = 4;
+	plan.removes = !sim_draw(3);
+}
+
+static void begin_slow(void)
+{
+	sim_verb_odds = (u32[]) { 100, 30 }[sim_draw(2)];
+	sim_verb_ms = 60000;
+}
+
 /* NICs that do nothing their drivers want, for a while: QPs can neither be stopped nor asked. */
 static void weigh_refusal(void)
 {
@@ -179,6 +194,7 @@ static const struct world worlds[] = {
 	{ "restart", weigh_restart, NULL },
 	{ "refusal", weigh_refusal, begin_refusal },
 	{ "moves", weigh_moves, NULL },
+	{ "slow", weigh_slow, begin_slow },
 };
 
 bool world_pick(const char *name)
