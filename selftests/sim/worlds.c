@@ -130,11 +130,15 @@ static void weigh_restart(void)
 	plan.odds.remove = 1;
 }
 
-/* Operators move QPs back and forth, whose atomics and READs are under way; there is no fault. */
+/*
+ * Operators move QPs back and forth, whose atomics and READs are under way; there is no fault.  With
+ * devices that forget, an application can post an atomic between the look and the fence.
+ */
 static void weigh_moves(void)
 {
 	all_rough();
 	plan.mild = true;
+	plan.forgets = false;
 	plan.only_moves = true;
 	plan.reads = true;
 	plan.atomics = true;
