@@ -106,7 +106,7 @@ struct cm_id *cm_listener(int end)
 
 void cm_device_gone(int end, int net)
 {
-	u64 end_ns = sim_now + MS(20000);
+	u64 end_ns = sim_now + MS(17000 + sim_verb_ms);
 	struct cm_id *cm;
 	bool left;
 
