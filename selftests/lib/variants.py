@@ -138,7 +138,7 @@ VARIANTS = {
         "control: no module: *", "route: heartbeats *", "directory: shiftd is an ordinary user *",
         "trust: a peer that is removed *", "memory: GPU memory that cannot be mirrored",
         "module: rmmod after protected traffic leaves no trace",
-        # another test here has the same operations, faults and states
+        # another test here, or the same on 6.1, has these operations, faults and states
         "programs: UCX: a cable is pulled, and is back", "mlx5: 4 QPs, both directions",
         "random_schedule: 1 of *", "second_failure: both ends start a move at the same moment",
         "failover: local cable, 8 QPs, 64 KiB", "protocols: simple, *",
