@@ -7,7 +7,7 @@ import shift
 from registry import FULL, MAIN, STOCK, add
 from testbed import check, wait_for
 from traffic import QP_TIMEOUT
-from nodes.failover import dropped, on_backup, pull, start, survives
+from nodes.failover import atomics_move, dropped, on_backup, pull, start, survives
 
 MOVED = "write,write_imm,send,send_imm,read"
 PACE = ["--progress", 50, "--depth", 16]
@@ -141,18 +141,27 @@ def lost_on_backup(options, direction, opcodes, bed):
 
 
 def atomics(bed):
-    """One whose answer is lost ends in an error, is never applied twice."""
-    verify = start(bed, "--ops", "fadd,cas,write", "--mix", "--allow-error", *PACE, qps=4)
-    counters = shift.Counters(bed)
-    verify.go()
-    verify.more(3)
-    pull(bed, "local")
-    status = verify.client.wait(120), verify.server.wait(120)
-    check(status == (0, 0), f"they ended with {status}:\n{verify.client.tail()}\n"
-                            f"{verify.server.tail()}")
-    # An atomic was outstanding at the fence, or was posted later.
-    check(sum(counters.delta("failed")) > 0, "no QP has failed")
-    counters.still("illegal", "msg_bad")
+    """Among other work: one whose answer is lost ends in an error, is never applied twice.
+
+    They may be moved here. One that stays on its NIC would need that to give up, and rxe of 6.1
+    may forget to (Documentation/known-issues.md).
+    """
+    client = bed.nodes[0]
+    with atomics_move(bed):
+        verify = start(bed, "--ops", "fadd,cas,write", "--mix", "--allow-error", *PACE, qps=4)
+        counters = shift.Counters(bed)
+        verify.go()
+        verify.more(3)
+        bed.drop(client, 0, direction="in", opcode="RC_ATOMIC_ACK")
+        wait_for("an answer lost", lambda: dropped(bed) > 0, 60)
+        pull(bed, "local")
+        wait_for("a QP that has failed", lambda: any(counters.delta("failed")), 120)
+        verify.client.send("stop")
+        status = verify.client.wait(120), verify.server.wait(120)
+        check(status == (0, 0), f"they ended with {status}:\n{verify.client.tail()}\n"
+                                f"{verify.server.tail()}")
+        verify.client.wait_line("^error qp ")
+        counters.still("illegal", "msg_bad")
 
 
 def register():
