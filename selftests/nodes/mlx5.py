@@ -177,10 +177,10 @@ def claimed(bed):
         for end in ends:
             end.wait_line("^connected$")
         shift.wait_session(bed, 2)
-        for count in range(12):
-            if count == 4:
+        for count in range(6):
+            if count == 2:
                 pull(bed, side)
-            if count == 8:
+            if count == 4:
                 bed.plug_all()
                 shift.wait_session(bed, 2)
                 shift.must(client, "pair", "undrain", bed.nics.default)
