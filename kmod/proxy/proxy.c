@@ -353,7 +353,7 @@ static void proxy_drain_cq(struct ib_cq *cq)
 		irq_poll_sched(&cq->iop);
 }
 
-/* Are receives left with it?  Those of a pool are not counted, so nothing is known of them. */
+/* Are receives left with it?  Those of a pool are not counted, and stay in the pool. */
 static bool proxy_may_receive(const struct shift_proxy *b)
 {
 	return READ_ONCE(b->receives) || b->pool;
@@ -372,8 +372,14 @@ static int proxy_ask_and_halt(struct shift_proxy *b)
 	proxy_drain_cq(b->cq);
 	if (!asked)
 		asked = proxy_ask(b);
+	/* what counts in the answer is not to be dropped */
+	if (b->pool)
+		proxy_drain_cq(b->cq);
 	err = proxy_reset(b);
-	return proxy_may_receive(b) ? -ENODATA : err || asked ? -EIO : 0;
+	/* of a pool nothing is flushed: what was executed is completed when ERR is done */
+	if (READ_ONCE(b->receives) || (asked && b->pool))
+		return -ENODATA;
+	return err || asked ? -EIO : 0;
 }
 
 /* A device that can be asked in RESET gives its final answer only then. */
