@@ -37,7 +37,10 @@ struct shift_new_qp {
 	bool tracks_mws;
 };
 
-/* Called for a completion in a CQ, with its wr_id, enum ib_wc_status, and QP number. */
+/*
+ * Called for a completion in a CQ, with its wr_id (or see shift_srq_ops.by_entry), enum
+ * ib_wc_status, and QP number.
+ */
 typedef void shift_cqe_fn(void *arg, u64 wr_id, u32 status, u32 qpn);
 
 /* What a kind of device provides for its QPs: flags of struct shift_provider */
@@ -48,19 +51,23 @@ typedef void shift_cqe_fn(void *arg, u64 wr_id, u32 status, u32 qpn);
 
 /**
  * struct shift_srq_ops - the ring of a shared receive queue, as a kind of device has it
+ * @by_entry: a completion does not name a receive id, but the receive's entry in the table, by its
+ *	number; one that was polled names none.
  *
- * @pin: pin the ring and check it.
+ * @pin: pin the ring and check it; at least, say how many receives it may have.
  *
  * An SRQ none of whose QPs can execute another packet; ssrq->lock:
  * @unpolled: call @fn for each completion in a CQ that was not polled yet.  ring_sem is held for
  *	reading, so that the ring stays.
  * @empty: empty the SRQ's ring.
  *
- * A ring that was emptied, so that nobody else posts there; post_lock:
+ * A ring that was emptied, so that nobody else posts there; post_lock.  NULL, as @empty: it cannot
+ * be emptied.  Once its receives were taken over no QP may draw from it any more:
  * @post: post a receive, with the application's keys.  -ENOSPC: the ring is full.
  * @posted: how many are posted.
  */
 struct shift_srq_ops {
+	bool by_entry;
 	int (*pin)(const struct shift_srq *ssrq, struct shift_ring *ring,
 		   const struct shift_abi_reg_srq *reg);
 	void (*unpolled)(const struct shift_cq *scq, shift_cqe_fn *fn, void *arg);

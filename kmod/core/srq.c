@@ -10,6 +10,7 @@
 #include <linux/ktime.h>
 #include <rdma/ib_user_verbs.h>
 #include "core/object.h"
+#include "core/provider.h"
 #include "core/qp.h"
 #include "core/srq.h"
 #include "pure/srq_id.h"
@@ -53,6 +54,14 @@ void shift_srq_free_table(struct shift_srq *ssrq)
 	ssrq->rec.scratch = NULL;
 	ssrq->rec.recv = NULL;
 	ssrq->rec.sge = NULL;
+}
+
+/* Is its ring of no use any more, once its receives were taken over?  struct shift_srq_ops */
+bool shift_srq_is_one_way(const struct shift_srq *ssrq)
+{
+	const struct shift_provider *provider = ssrq->sdev->provider;
+
+	return provider && provider->srq && !provider->srq->post;
 }
 
 /**

@@ -47,6 +47,8 @@ struct shift_srq_cq {
 	struct shift_cq *scq;
 };
 
+#define SHIFT_SRQ_LEAVERS	32
+
 /**
  * struct shift_srq_rings - what its provider has registered
  * @registered: @ring and @flag are pinned.
@@ -121,6 +123,8 @@ struct shift_srq_record {
  * @late_ns: when members that were connected since it left the ring are told next.
  * @late_ms: how long after that once more.
  * @moves: the first that left for @target, or for @pool if that is NULL, did so in a move.
+ * @leaver: numbers of the QPs that were destroyed last, whose completions may still be in a CQ.
+ * @nleavers: how many were destroyed.
  * @spoiled: cannot be moved (any more).
  * @broken: its receives were lost while they were away: its QPs fail.
  * @post_lock: protects @rec.  Inside ledger_lock.
@@ -142,6 +146,7 @@ struct shift_srq {
 	u64 deadline_ns, latest_ns, told_ns, late_ns;
 	u32 late_ms;
 	struct delayed_work timer;
+	u32 leaver[SHIFT_SRQ_LEAVERS], nleavers;
 	bool dead, moves, spoiled, broken;
 	struct shift_srq_rings rings;
 	struct shift_charge charge;
@@ -156,5 +161,6 @@ bool shift_srq_is_recv(const struct shift_qp *sqp, u64 wr_id);	/* any context */
 void shift_srq_get(struct shift_srq *ssrq);
 void shift_srq_put(struct shift_srq *ssrq);
 void shift_srq_free_table(struct shift_srq *ssrq);
+bool shift_srq_is_one_way(const struct shift_srq *ssrq);	/* any */
 
 #endif /* SHIFT_CORE_SRQ_H */

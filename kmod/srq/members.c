@@ -114,7 +114,7 @@ void shift_srq_come_home(struct shift_srq *ssrq)
 	lockdep_assert_held(&ssrq->lock);
 	/* in a ring that was replaced before nobody would find them */
 	if (!ssrq->rec.away || ssrq->target || ssrq->dead || !ssrq->rings.registered ||
-	    READ_ONCE(ssrq->spoiled))
+	    READ_ONCE(ssrq->spoiled) || shift_srq_is_one_way(ssrq))
 		return;
 	list_for_each_entry(sqp, &ssrq->members, srqm.node)
 		if (member_is_away(sqp))
@@ -151,25 +151,35 @@ void shift_srq_leave(struct shift_qp *sqp)
 	spin_lock_bh(&ssrq->look);
 	list_del_init(&sqp->srqm.node);
 	spin_unlock_bh(&ssrq->look);
+	ssrq->leaver[ssrq->nleavers++ % SHIFT_SRQ_LEAVERS] = sqp->qpn;
 	member_stops(sqp);
 	mutex_unlock(&ssrq->lock);
 	shift_srq_drop_done(sqp);
 }
 
-/* The application connects its QP, which draws from the ring from now on; sqp->lock. */
-void shift_srq_connected(struct shift_qp *sqp)
+/*
+ * The application connects its QP, which draws from the ring from now on; sqp->lock.  False: it may
+ * not, as the receives in the ring are elsewhere, too, or are about to be.
+ */
+bool shift_srq_connected(struct shift_qp *sqp)
 {
 	struct shift_srq *ssrq = sqp->srqm.ssrq;
+	bool may = true;
 
 	lockdep_assert_held(&sqp->lock);
 	if (!ssrq)
-		return;
+		return true;
 	mutex_lock(&ssrq->lock);
-	sqp->srqm.pool = NULL;
-	sqp->srqm.live = true;
-	shift_srq_tell_late(ssrq);
-	srq_share(ssrq);
+	if (shift_srq_is_one_way(ssrq) && (ssrq->rec.away || ssrq->pool || ssrq->target)) {
+		may = false;
+	} else {
+		sqp->srqm.pool = NULL;
+		sqp->srqm.live = true;
+		shift_srq_tell_late(ssrq);
+		srq_share(ssrq);
+	}
 	mutex_unlock(&ssrq->lock);
+	return may;
 }
 
 /* The QP receives nothing any more, unless the application connects it again; sqp->lock. */
@@ -186,11 +196,20 @@ void shift_srq_ended(struct shift_qp *sqp)
 	mutex_unlock(&ssrq->lock);
 }
 
+/* Will it yet be connected, and draw from the ring then? */
+static bool member_comes(const struct shift_qp *sqp)
+{
+	enum ib_qp_state state = READ_ONCE(sqp->app.state);
+
+	return (state == IB_QPS_RESET || state == IB_QPS_INIT) &&
+	       !test_bit(SHIFT_QPB_DEAD, &sqp->pend.flags);
+}
+
 /**
  * shift_srq_movable - does its SRQ allow this QP to leave its path?
  * @sqp: the QP.
  *
- * It does not if another member could not follow.
+ * It does not if another member could not follow, or could not be connected any more.
  *
  * Context: any that may take a spinlock; racy by nature.
  */
@@ -198,14 +217,18 @@ bool shift_srq_movable(const struct shift_qp *sqp)
 {
 	struct shift_srq *ssrq = sqp->srqm.ssrq;
 	struct shift_qp *other;
-	bool movable;
+	bool movable, waits;
 
 	if (!ssrq)
 		return true;
+	/* for those that are not connected yet */
+	waits = shift_srq_is_one_way(ssrq) && !READ_ONCE(ssrq->pool);
 	spin_lock_bh(&ssrq->look);
 	movable = ssrq->rings.registered && !ssrq->broken && !ssrq->dead &&
 		  (ssrq->pool || !READ_ONCE(ssrq->spoiled));
 	list_for_each_entry(other, &ssrq->members, srqm.node) {
+		if (waits && member_comes(other))
+			movable = false;
 		/* a member that is being destroyed leaves the SRQ, and need not follow */
 		if (other == sqp || !shift_srq_stays(other) ||
 		    test_bit(SHIFT_QPB_DEAD, &other->pend.flags))

@@ -233,13 +233,51 @@ static void srq_note_completed(void *arg, u64 wr_id, u32 status, u32 qpn)
 		ssrq->rec.known[recv_id & SHIFT_RECV_ID_INDEX] = recv_id;
 }
 
+/* The same, if a completion names the entry: @index.  See srq_note_entries(). */
+static void srq_note_entry(void *arg, u64 index, u32 status, u32 qpn)
+{
+	struct shift_srq *ssrq = arg;
+	struct shift_qp *sqp;
+	u32 i;
+
+	if (index >= ssrq->rings.entries)
+		return;
+	list_for_each_entry(sqp, &ssrq->members, srqm.node)
+		if (sqp->qpn == qpn && (!status || !srq_error_is_kept(ssrq, qpn)))
+			goto completed;
+	/* errors of one that was destroyed are dropped, and their receives stay in the table */
+	for (i = 0; i < min_t(u32, ssrq->nleavers, SHIFT_SRQ_LEAVERS); i++)
+		if (ssrq->leaver[i] == qpn && !status)
+			goto completed;
+	return;
+completed:
+	ssrq->rec.known[index] = ssrq->rec.scratch[index].recv_id;
+}
+
+/*
+ * Note which receive is in each entry, before the CQs are looked at.  As long as a CQ has a
+ * completion that names an entry, nothing else can be posted in that entry.
+ */
+static void srq_note_entries(struct shift_srq *ssrq)
+{
+	u32 i;
+
+	for (i = 0; i < ssrq->rings.entries; i++) {
+		/* before any CQ is read */
+		ssrq->rec.scratch[i].recv_id = smp_load_acquire(&srq_entry(ssrq, i)->recv_id);
+	}
+}
+
 /* Look through all CQs of the SRQ.  One that is being resized is registered again in a moment. */
 static int srq_scan_cqs(struct shift_srq *ssrq)
 {
+	const struct shift_srq_ops *ops = ssrq->sdev->provider->srq;
 	u64 end = shift_from_now_us(HOLD_US);
 	struct shift_srq_cq *link;
 	int err;
 
+	if (ops->by_entry)
+		srq_note_entries(ssrq);
 	for (;;) {
 		err = 0;
 		down_read(&ssrq->sdev->ring_sem);
@@ -250,8 +288,8 @@ static int srq_scan_cqs(struct shift_srq *ssrq)
 			gone = !link->scq->cq;
 			spin_unlock_bh(&link->scq->lock);
 			if (shift_cq_registered(link->scq))
-				ssrq->sdev->provider->srq->unpolled(link->scq,
-								    srq_note_completed, ssrq);
+				ops->unpolled(link->scq, ops->by_entry ? srq_note_entry :
+					      srq_note_completed, ssrq);
 			else if (!gone)
 				err = -EIO;
 		}
@@ -276,7 +314,8 @@ static int srq_take_outstanding(struct shift_srq *ssrq)
 	err = srq_scan_cqs(ssrq);
 	if (err)
 		return err;
-	ssrq->sdev->provider->srq->empty(ssrq);
+	if (ssrq->sdev->provider->srq->empty)
+		ssrq->sdev->provider->srq->empty(ssrq);
 	/* the provider fills in an entry, then its id, then counts it */
 	posted = smp_load_acquire(&srq_table(ssrq)->posted);
 	for (i = 0; i < ssrq->rings.entries; i++) {
@@ -430,7 +469,7 @@ static void srq_limit_event(struct shift_srq *ssrq)
 void shift_srq_lends(struct shift_srq *ssrq, bool lends)
 {
 	lockdep_assert_held(&ssrq->lock);
-	if (ssrq->rec.lends == lends)
+	if (ssrq->rec.lends == lends || shift_srq_is_one_way(ssrq))
 		return;
 	spin_lock_bh(&ssrq->post_lock);
 	ssrq->rec.lends = lends;
@@ -545,7 +584,8 @@ static int srq_push_wc(struct shift_qp *sqp, const struct shift_srq_recv *recv)
 	struct shift_abi_wc wc = {
 		.wr_id = (u64)recv->ssrq->rings.key << 32 | recv->recv_id,
 		.status = recv->got.status,
-		.opcode = recv->got.opcode,
+		/* a device need not set the opcode of a completion in error */
+		.opcode = recv->got.opcode | IB_WC_RECV,
 		.byte_len = recv->got.byte_len,
 		.ex = recv->got.ex,
 		.wc_flags = recv->got.wc_flags,

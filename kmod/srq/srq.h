@@ -23,7 +23,7 @@ bool shift_srq_join(struct shift_qp *sqp, struct ib_srq *srq);	/* false: unprote
 void shift_srq_spoil(struct ib_srq *srq);
 void shift_srq_come_home(struct shift_srq *ssrq);		/* ssrq->lock */
 void shift_srq_leave(struct shift_qp *sqp);
-void shift_srq_connected(struct shift_qp *sqp);
+bool shift_srq_connected(struct shift_qp *sqp);
 void shift_srq_ended(struct shift_qp *sqp);
 bool shift_srq_movable(const struct shift_qp *sqp);
 u8 shift_srq_path(const struct shift_qp *sqp, bool *must);

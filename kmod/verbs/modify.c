@@ -144,8 +144,8 @@ int qp_modify_away(struct shift_qp *sqp, struct ib_qp_attr *attr, int mask, stru
 	}
 }
 
-/* The QP is about to go to @to, which is not RTS. */
-static noinline void qp_leaves_state(struct shift_qp *sqp, enum ib_qp_state to)
+/* The QP is about to go to @to, which is not RTS.  -EBUSY: it may not. */
+static noinline int qp_leaves_state(struct shift_qp *sqp, enum ib_qp_state to)
 {
 	if (sqp->fo.state != SHIFT_ST_OFF)
 		shift_failover_event(sqp, SHIFT_EV_APP_ERROR, NULL);
@@ -158,8 +158,9 @@ static noinline void qp_leaves_state(struct shift_qp *sqp, enum ib_qp_state to)
 	if (to == IB_QPS_RTR || to == IB_QPS_ERR)
 		clear_bit(SHIFT_QPB_STALE, &sqp->pend.flags);
 	/* before it can take a receive */
-	if (to == IB_QPS_RTR && sqp->srqm.ssrq)
-		shift_srq_connected(sqp);
+	if (to == IB_QPS_RTR && sqp->srqm.ssrq && !shift_srq_connected(sqp))
+		return -EBUSY;
+	return 0;
 }
 
 /* The QP has gone to @to, which is neither RTR nor RTS. */
@@ -221,7 +222,9 @@ static int wrap_modify_qp(struct ib_qp *qp, struct ib_qp_attr *attr, int mask,
 			sqp->rings.start_told = false;
 		}
 	} else if (to >= 0) {
-		qp_leaves_state(sqp, to);
+		err = qp_leaves_state(sqp, to);
+		if (unlikely(err))
+			goto unlock;
 	}
 	err = sdev->saved.modify_qp(qp, attr, mask, udata);
 	if (err) {

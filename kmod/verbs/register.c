@@ -236,6 +236,7 @@ int shift_qp_register(struct shift_qp *sqp, const struct shift_abi_reg_qp *reg)
 	sqp->rings.provider = provider;
 	WRITE_ONCE(sqp->rings.tracks_mws, new.tracks_mws);
 	sqp->rings.rebases = reg->create_flags & SHIFT_QP_CREATE_REBASE && provider->rebase &&
+			     !sqp->srqm.ssrq &&
 			     shift_proof_holds(sqp->sdev, provider->hands_back_if);
 	/* done here, so that the first modify to RTS need not do it */
 	provider->starts(sqp);

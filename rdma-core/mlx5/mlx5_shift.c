@@ -106,7 +106,8 @@ void mlx5_shift_register_qp(struct mlx5_qp *qp)
 	if (is_foreign(qp))
 		cmd.create_flags |= SHIFT_QP_CREATE_FOREIGN;
 	taken = !(cmd.create_flags & (SHIFT_QP_CREATE_SIGNATURE | SHIFT_QP_CREATE_FOREIGN));
-	if (taken && mlx5_shift_can_rebase(qp))
+	/* what an SRQ's ring has once had stays there */
+	if (taken && !ibqp->srq && mlx5_shift_can_rebase(qp))
 		cmd.create_flags |= SHIFT_QP_CREATE_REBASE;
 	if (taken &&
 	    (!to_mcq(ibqp->send_cq)->shift.cq.obj.registered ||
@@ -239,8 +240,11 @@ void mlx5_shift_clean_cq(struct mlx5_cq *cq, uint32_t rsn)
 	for (i = side->ring->consumer; i != prod; i++) {
 		wc = &side->ring->wc[i & side->mask];
 		qp = side_qp(cq, wc);
-		if (!qp || qp->rsc.rsn == rsn)
-			wc->qp_num = UINT32_MAX;
+		if (qp && qp->rsc.rsn != rsn)
+			continue;
+		if (qp && wc->opcode & SHIFT_WC_RECV && qp->ibv_qp->srq)
+			mlx5_shift_drop_side(to_msrq(qp->ibv_qp->srq), wc);
+		wc->qp_num = UINT32_MAX;
 	}
 }
 
@@ -304,7 +308,10 @@ static void fill_cqe(struct mlx5_cqe64 *cqe, const struct shift_abi_wc *wc,
 	memset(cqe, 0, sizeof(*cqe));
 	cqe->op_own = opcode << 4;
 	cqe->wqe_counter = htobe16(wc->wr_id);
-	cqe->srqn_uidx = htobe32(v1 ? qp->rsc.rsn : 0);
+	if (v1)
+		cqe->srqn_uidx = htobe32(qp->rsc.rsn);
+	else if (wc->opcode & SHIFT_WC_RECV && qp->ibv_qp->srq)
+		cqe->srqn_uidx = htobe32(to_msrq(qp->ibv_qp->srq)->srqn);
 
 	switch (opcode) {
 	case MLX5_CQE_REQ:
@@ -337,6 +344,20 @@ static void fill_cqe(struct mlx5_cqe64 *cqe, const struct shift_abi_wc *wc,
 				  (wc->sl & 0xfU) << 24 | (wc->src_qp & 0xffffff));
 }
 
+/* Is there a WQE, or an SRQ's receive, of which it is? Then wr_id is its index */
+static bool finds_wqe(struct mlx5_qp *qp, struct shift_abi_wc *wc)
+{
+	int entry;
+
+	if (!(wc->opcode & SHIFT_WC_RECV))
+		return qp->sq.wqe_cnt;
+	if (!qp->ibv_qp->srq)
+		return qp->rq.wqe_cnt;
+	entry = mlx5_shift_side_entry(to_msrq(qp->ibv_qp->srq), wc);
+	wc->wr_id = entry;
+	return entry >= 0;
+}
+
 /* The next entry of the side ring as a CQE; false if it is of no QP any more */
 bool mlx5_shift_take(struct mlx5_cq *cq)
 {
@@ -349,7 +370,7 @@ bool mlx5_shift_take(struct mlx5_cq *cq)
 		mlx5_shift_rebase(qp, cq);
 		return false;
 	}
-	if (!qp || (wc.opcode & SHIFT_WC_RECV ? !qp->rq.wqe_cnt : !qp->sq.wqe_cnt))
+	if (!qp || !finds_wqe(qp, &wc))
 		return false;
 	fill_cqe(&cq->shift.cqe, &wc, qp, to_mctx(cq->verbs_cq.cq.context)->cqe_version);
 	cq->shift.asked = wc.status;

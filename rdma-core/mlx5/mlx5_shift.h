@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB */
 /*
  * The provider's side of rdma/shift-abi.h.  In the fast paths only shift_flagged();
- * all else is out of line in mlx5_shift.c and ../shift.
+ * all else is out of line in mlx5_shift*.c and ../shift.
  */
 #ifndef MLX5_SHIFT_H
 #define MLX5_SHIFT_H
@@ -16,6 +16,7 @@
 
 struct mlx5_cq;
 struct mlx5_qp;
+struct mlx5_srq;
 struct mlx5_wqe_ctrl_seg;
 
 struct mlx5_shift_cq {
@@ -31,6 +32,10 @@ struct mlx5_shift_qp {
 	bool			off;		/* not to be registered */
 	bool			stored;		/* to be found by its number */
 	uint32_t		create_flags;
+};
+
+struct mlx5_shift_srq {
+	struct shift_srq	srq;
 };
 
 void mlx5_shift_register_cq(struct mlx5_cq *cq);
@@ -58,5 +63,18 @@ void mlx5_shift_cq_restart(struct mlx5_cq *cq, uint32_t rsn);
 bool mlx5_shift_swallow(struct mlx5_cq *cq, const struct mlx5_cqe64 *cqe64,
 			enum ibv_wc_status status);
 __shift_cold bool mlx5_shift_take(struct mlx5_cq *cq);
+
+
+void mlx5_shift_register_srq(struct mlx5_srq *srq);
+void mlx5_shift_free_srq(struct mlx5_srq *srq);
+void mlx5_shift_leave_srq(struct mlx5_srq *srq);
+void mlx5_shift_record_recv(struct mlx5_srq *srq, int ind, const struct ibv_recv_wr *wr);
+__shift_cold void mlx5_shift_kick_srq(struct mlx5_srq *srq);
+__shift_cold int mlx5_shift_post_srq_recv(struct mlx5_srq *srq, struct ibv_recv_wr *wr,
+					  struct ibv_recv_wr **bad_wr);
+void mlx5_shift_free_srq_wqe(struct mlx5_srq *srq, struct mlx5_cqe64 *cqe64);
+void mlx5_shift_drop_srq_cqe(struct mlx5_srq *srq, struct mlx5_cqe64 *cqe64);
+int mlx5_shift_side_entry(const struct mlx5_srq *srq, const struct shift_abi_wc *wc);
+void mlx5_shift_drop_side(struct mlx5_srq *srq, const struct shift_abi_wc *wc);
 
 #endif /* MLX5_SHIFT_H */

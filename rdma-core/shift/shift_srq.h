@@ -88,12 +88,19 @@ static inline uint32_t shift_srq_take(struct shift_srq_table *t)
 	return recv_id;
 }
 
-/* It can be used again, as another generation */
-static inline void shift_srq_give(struct shift_srq_table *t, uint32_t recv_id)
+/* The id of the same entry, of another generation */
+static inline uint32_t shift_srq_next_id(uint32_t recv_id)
 {
 	recv_id += 1u << SHIFT_RECV_ID_GENERATION;
 	if (!(recv_id >> SHIFT_RECV_ID_GENERATION))
 		recv_id += 1u << SHIFT_RECV_ID_GENERATION;
+	return recv_id;
+}
+
+/* It can be used again, as another generation */
+static inline void shift_srq_give(struct shift_srq_table *t, uint32_t recv_id)
+{
+	recv_id = shift_srq_next_id(recv_id);
 	pthread_spin_lock(&t->lock);
 	t->free[t->nfree++] = recv_id;
 	pthread_spin_unlock(&t->lock);

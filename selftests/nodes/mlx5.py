@@ -19,7 +19,7 @@ from traffic import Verify
 
 from nodes import (after_failover, application_qp, dead_nic, exactly_once, failback, mlx5_soft,
                    operations, perftest, policy, programs, protocols, random_schedule,
-                   second_failure, shapes)
+                   second_failure, shapes, srq)
 from nodes.failover import (beating, dropped, on_backup, pull, start, survives,
                             wrong_is_caught)
 from nodes.mlx5_soft import ENVS, MODULE, inject, install, stats
@@ -85,6 +85,19 @@ def on_mlx5_kept(function, bed):
     """The same; what is home stays on the kernel's QPs: the module parameter handback is off."""
     with devices(bed, KEEPING):
         function(bed)
+
+
+SRQ = "/sys/module/rdma_shift/parameters/mlx5_srq"
+
+
+def on_mlx5_srq(function, bed, nics=KEEPING):
+    """The same, while QPs on SRQs are protected: those that are home stay on the kernel's QPs."""
+    with devices(bed, nics):
+        each(bed.nodes, lambda node: node.must(f"echo 1 >{SRQ}"))
+        try:
+            function(bed)
+        finally:
+            each(bed.nodes, lambda node: node.must(f"echo 0 >{SRQ}"))
 
 
 def failover(side, options, bed, qps=1):
@@ -371,6 +384,56 @@ def stays_returned(verify, bed):
     counters.still("handbacks", "failed", "illegal", "msg_bad")
 
 
+def one_way(bed):
+    """The receives have left the ring for good: no QP is connected that would draw from it."""
+    client, server = bed.nodes[:2]
+    words = ["share_edge", bed.nics.default]
+    receiver = server.start(words, env=bed.nics.env)
+    receiver.wait_line("^ready$")
+
+    def connect(number):
+        seen = len(receiver.lines)
+        receiver.send("next")
+        check(srq.Ends.said(receiver, seen) == "listening", "the server does not listen")
+        sender = client.start([*words, server.address(CONTROL_RAIL), str(number)],
+                              env=bed.nics.env)
+        return sender, seen
+
+    first, seen = connect(0)
+    first.wait_line("^ready$")
+    check(srq.Ends.said(receiver, seen + 1) == "ok", "not connected")
+    shift.protected(server, 1)
+    srq.message(receiver, first, 20)
+    shift.must(server, "pair", "drain", bed.nics.default)
+    shift.protected(server, 1, "fallback")
+    srq.message(receiver, first, 50)
+    shift.must(server, "pair", "undrain", bed.nics.default)
+    shift.protected(server, 1, "returned")
+    srq.message(receiver, first, 50)
+    connect(1)
+    receiver.expect(2)
+    check("busy" in receiver.text, f"not refused as busy: {receiver.tail()}")
+
+
+def unconnected(bed):
+    """A QP that is not connected yet keeps the others, which would lock it out."""
+    client, server = bed.nodes[:2]
+    words = ["share_edge", bed.nics.default]
+    receiver = server.start(words, env=bed.nics.env)
+    receiver.wait_line("^ready$")
+    receiver.send("next")
+    receiver.wait_line("^listening$")
+    sender = client.start([*words, server.address(CONTROL_RAIL), "0"], env=bed.nics.env)
+    sender.wait_line("^ready$")
+    shift.protected(server, 1)
+    seen = len(receiver.lines)
+    receiver.send("next")
+    check(srq.Ends.said(receiver, seen) == "listening", "the server does not listen")
+    wait_for("both are unprotected, the first one for the other", lambda: sorted(
+        (row["state"], row["reason"]) for row in shift.qps(server)) ==
+             [("unprotected", "not-rts"), ("unprotected", "srq")])
+
+
 def not_covered(reason, options, bed):
     """Unprotected, and as without the module."""
     client = bed.nodes[0]
@@ -507,7 +570,7 @@ def register():
             ("handed back: the peer ends", partial(peer_ends, 0), FULL),
             ("handed back: the peer ends, later", partial(peer_ends, 1), FULL),
             ("not handed back: asleep", not_handed_back, FULL),
-            ("unprotected: on an SRQ", partial(
+            ("unprotected: on an SRQ, by the module parameter", partial(
                 not_covered, "srq", ["--ops", "send", "--srq"]), FULL),
             ("unprotected: a CQ without room for a flush", partial(
                 not_covered, "operation", ["--small-cq", "--signal-every", 16]), FULL),
@@ -516,6 +579,20 @@ def register():
             ("not handed back: a NIC that does not work again after RESET", kept_home, FULL),
             ("a NIC without a cable is tried when it has one", untried, FULL)):
         add("mlx5", name, partial(on_mlx5, function), kernels)
+    for name, (options, qps, side, _kernels) in srq.FAULTS.items():
+        add("mlx5", f"SRQ: {name}",
+            partial(on_mlx5_srq, partial(srq.fault, options, qps, side)), FULL)
+    for name, (move, options, qps, *sides) in srq.MOVES.items():
+        add("mlx5", f"SRQ: {name}",
+            partial(on_mlx5_srq, partial(move, options, qps, *sides)), FULL)
+    for name, function in (
+            ("ACKs of SENDs lost", srq.lost_acks),
+            ("no more connections once it is away", one_way),
+            ("a QP that is not connected yet keeps it", unconnected)):
+        add("mlx5", f"SRQ: {name}", partial(on_mlx5_srq, function), FULL)
+    add("mlx5", "SRQ: not handed back", partial(
+        on_mlx5_srq, lambda bed: stays_returned(start(bed, "--bidir", "--srq", *SMALL), bed),
+        nics=MLX5), FULL)
     # by hand: elsewhere QPs without a send queue are moved as well
     add("mlx5", "shapes: each with sends at both ends is moved, the client's cable",
         partial(on_mlx5, partial(shapes.shapes, "local", shapes.WITHOUT_SENDS)))

@@ -101,7 +101,7 @@ static int kern_ioctl(unsigned long cmd, void *arg)
 		kern.srq = *(struct shift_abi_reg_srq *)arg;
 		kern.srq.id = SRQ_ID;
 		kern.srq.key = SRQ_KEY;
-		kern.srq.entries = SRQ_ENTRIES;
+		kern.srq.entries = kern.srq_entries ? kern.srq_entries : SRQ_ENTRIES;
 		kern.srq.entry_size = SRQ_ENTRY_SIZE;
 		kern.srq.entry_offset = 128;
 		kern.srq.table_len = SIDE_LEN;

@@ -26,6 +26,7 @@ struct fake_kernel {
 	unsigned int	refused;	/* flags of the last QP that was */
 	int		reg_cq_error, kick_result;
 	int		srq_regs, srq_unregs, srq_kicks;
+	uint32_t	srq_entries;	/* of the next table; 0: SRQ_ENTRIES */
 	int		rebase_wanted;
 	int		rebases[3];	/* by step */
 	struct shift_abi_rebase rebase;

@@ -74,5 +74,10 @@ void test_export_cq(void);
 void test_cancel(void);
 void test_rebase_kick(void);
 void test_rebase_poll(void);
+void test_srq_home(void);
+void test_srq_order(void);
+void test_srq_errors(void);
+void test_srq_away(void);
+void test_srq_export(void);
 
 #endif /* TEST_MLX5_H */

@@ -465,7 +465,7 @@ int provider_test(void)
 	init_qp_indices = golden_function("mlx5_init_qp_indices");
 
 	setbuf(stdout, NULL);
-	printf("KTAP version 1\n1..19\n");
+	printf("KTAP version 1\n1..24\n");
 	run("mlx5_provider_no_module", test_absent);
 	run("mlx5_provider_register", test_register);
 	run("mlx5_provider_post", test_post);
@@ -484,6 +484,11 @@ int provider_test(void)
 	run("mlx5_provider_cancel", test_cancel);
 	run("mlx5_provider_rebase_kick", test_rebase_kick);
 	run("mlx5_provider_rebase_poll", test_rebase_poll);
+	run("mlx5_provider_srq_home", test_srq_home);
+	run("mlx5_provider_srq_order", test_srq_order);
+	run("mlx5_provider_srq_errors", test_srq_errors);
+	run("mlx5_provider_srq_away", test_srq_away);
+	run("mlx5_provider_srq_export", test_srq_export);
 	if (strcmp(RDMA_CORE_VERSION, "56.1"))
 		run("mlx5_provider_clock", test_clock);
 	else

@@ -277,6 +277,67 @@ static void at_random(struct ktap *t)
 	}
 }
 
+/* Receives as they are told of, oldest first. */
+static struct told {
+	u32 n, status[SLOTS + 1], qpn[SLOTS + 1];
+	u64 index[SLOTS + 1];
+} told;
+
+static void tell(void *arg, u64 index, u32 status, u32 qpn)
+{
+	struct told *to = arg;
+
+	if (to->n > SLOTS)
+		return;
+	to->index[to->n] = index;
+	to->status[to->n] = status;
+	to->qpn[to->n++] = qpn;
+}
+
+/* All receives that are not polled, of any QP, in order, and neither sends nor what was polled. */
+static void shared_recvs(struct ktap *t)
+{
+	static const u8 opcodes[] = {
+		SHIFT_MLX5_CQE_RECV_WRITE_IMM, SHIFT_MLX5_CQE_RECV, SHIFT_MLX5_CQE_RECV_IMM,
+		SHIFT_MLX5_CQE_RECV_INV, SHIFT_MLX5_CQE_RECV_ERR, SHIFT_MLX5_CQE_REQ,
+		SHIFT_MLX5_CQE_REQ_ERR, SHIFT_MLX5_CQE_RESIZE,
+	};
+	struct rnd r = { .state = 21 };
+	u32 round, n, seq, i;
+
+	for (round = 0; round < 300; round++) {
+		fresh(2 << rnd_below(&r, 4), strides[round & 1], rnd32(&r));
+		for (n = 0; n < 100; n++) {
+			u8 op = opcodes[rnd_below(&r, ARRAY_SIZE(opcodes))];
+			bool error = op == SHIFT_MLX5_CQE_RECV_ERR || op == SHIFT_MLX5_CQE_REQ_ERR;
+
+			if (produced - polled < ring.slots)
+				hand_over(MINE + rnd_below(&r, 3), op, rnd32(&r),
+					  error ? FLUSH : 0);
+			if (rnd_one_in(&r, 2))
+				polled += rnd_below(&r, produced - polled + 1);
+			memset(&told, 0, sizeof(told));
+			ring_mem.words = ring_mem.copies = 0;
+			shift_mlx5_cq_recvs(&ring, record(), tell, &told);
+			EXPECT(t, ring_mem.copies <= produced - polled + 1);
+			for (seq = polled, i = 0; seq != produced; seq++) {
+				const struct note *of = &notes[seq & (ring.slots - 1)];
+
+				if (of->opcode > SHIFT_MLX5_CQE_RECV_INV &&
+				    of->opcode != SHIFT_MLX5_CQE_RECV_ERR)
+					continue;
+				if (of->opcode == SHIFT_MLX5_CQE_REQ)
+					continue;
+				EXPECT(t, i < told.n && told.index[i] == of->wqe &&
+					  told.qpn[i] == of->qpn &&
+					  !told.status[i] == !of->syndrome);
+				i++;
+			}
+			EXPECT_EQ(t, told.n, i);
+		}
+	}
+}
+
 static const struct ktap_case cases[] = {
 	KTAP_CASE(room_is_exact),
 	KTAP_CASE(own_are_counted),
@@ -288,6 +349,7 @@ static const struct ktap_case cases[] = {
 	KTAP_CASE(resized),
 	KTAP_CASE(no_more_than_asked),
 	KTAP_CASE(at_random),
+	KTAP_CASE(shared_recvs),
 };
 
 KTAP_SUITE(cq_mlx5, cases);

@@ -60,6 +60,9 @@ enum shift_abi_type {
  * SRQ's lock. AWAY: fill in the table as usual, leave the ring alone, in which the
  * kernel posts from now on, and KICK. Who finds AWAY after the post only, and has
  * posted in the ring, empties that first.
+ *
+ * mlx5: once the flag is set it stays, and nobody posts in the ring any more. Who finds it
+ * after the post only leaves the ring as it is, and calls KICK.
  */
 #define SHIFT_SRQ_FLAG_AWAY	(1u << 0)
 
@@ -195,7 +198,7 @@ struct shift_abi_reg_qp {
  * @provider: enum shift_abi_provider.
  * @cmd_fd: uverbs command fd of the context.
  * @handle: uverbs handle of the SRQ.
- * @ring: its ring.
+ * @ring: its ring; mlx5: zeros.
  * @flag_addr: 4-byte aligned word that the kernel sets (SHIFT_SRQ_FLAG_*); must
  *	stay valid until UNREGISTER or close.
  * @id: out: id for UNREGISTER and KICK.
@@ -369,6 +372,11 @@ struct shift_abi_side {
  * Post: fill in an entry, its id last (release); order[posted % entries] = id;
  * posted + 1 (release). Poll: entry's id = 0 (release) before the consumer index
  * of the CQ moves, not if the completion is swallowed.
+ *
+ * mlx5: a WQE has no wr_id, and completions of the device's name it by its index. The table
+ * has at least twice as many entries as the ring has WQEs, and what is posted in the ring
+ * has the entry of the WQE's index. Poll: after the entry's id, and before the WQE can be
+ * used again, wqe_counter of the CQE = 0xffff. Completions in the side ring are as above.
  */
 #define SHIFT_RECV_ID_INDEX		0xffffu
 #define SHIFT_RECV_ID_GENERATION	16	/* shift */

@@ -87,24 +87,29 @@ static bool cqe_is_error(const struct shift_mlx5_cqe *cqe)
 	return cqe->opcode == SHIFT_MLX5_CQE_REQ_ERR || cqe->opcode == SHIFT_MLX5_CQE_RECV_ERR;
 }
 
-/* Is the entry of the send queue, or else (@recvs) of the receive queue, of a QP? */
-static bool cqe_is_of(const struct shift_mlx5_cqe *cqe, u32 qpn, bool recvs)
+static bool cqe_is_send(const struct shift_mlx5_cqe *cqe)
 {
-	if (cqe->qpn != qpn)
-		return false;
+	return cqe->opcode == SHIFT_MLX5_CQE_REQ || cqe->opcode == SHIFT_MLX5_CQE_REQ_ERR;
+}
+
+static bool cqe_is_recv(const struct shift_mlx5_cqe *cqe)
+{
 	switch (cqe->opcode) {
-	case SHIFT_MLX5_CQE_REQ:
-	case SHIFT_MLX5_CQE_REQ_ERR:
-		return !recvs;
 	case SHIFT_MLX5_CQE_RECV_WRITE_IMM:
 	case SHIFT_MLX5_CQE_RECV:
 	case SHIFT_MLX5_CQE_RECV_IMM:
 	case SHIFT_MLX5_CQE_RECV_INV:
 	case SHIFT_MLX5_CQE_RECV_ERR:
-		return recvs;
+		return true;
 	default:
 		return false;
 	}
+}
+
+/* Is the entry of the send queue, or else (@recvs) of the receive queue, of a QP? */
+static bool cqe_is_of(const struct shift_mlx5_cqe *cqe, u32 qpn, bool recvs)
+{
+	return cqe->qpn == qpn && (recvs ? cqe_is_recv(cqe) : cqe_is_send(cqe));
 }
 
 static bool cqe_read_of(const struct shift_ring *ring, u32 index, u32 qpn, bool recvs,
@@ -212,4 +217,25 @@ void shift_mlx5_cq_find(const struct shift_ring *ring, u32 consumer, u32 qpn, bo
 	for (index = consumer; most && !found->success; most--)
 		if (cqe_read_of(ring, --index, qpn, recvs, &cqe))
 			cq_found_older(found, &cqe);
+}
+
+/**
+ * shift_mlx5_cq_recvs - the completions of receives, of any QP, that were not polled
+ * @ring: of the CQ.
+ * @consumer: the application's index.
+ * @fn: called for each, with the index of its receive, its status, and its QP.
+ * @arg: for @fn.
+ *
+ * From the oldest upwards and one further, as in shift_mlx5_cq_find(): one that user space is
+ * moving may be met twice, but is not missed.
+ */
+void shift_mlx5_cq_recvs(const struct shift_ring *ring, u32 consumer,
+			 void (*fn)(void *arg, u64 index, u32 status, u32 qpn), void *arg)
+{
+	u32 index, end = cq_producer(ring, consumer);
+	struct shift_mlx5_cqe cqe;
+
+	for (index = consumer; index != end + 1; index++)
+		if (cqe_read(ring, index, &cqe) && cqe_is_recv(&cqe))
+			fn(arg, cqe.wqe_index, cqe.status, cqe.qpn);
 }

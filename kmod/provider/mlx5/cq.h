@@ -31,5 +31,7 @@ struct shift_mlx5_found {
 u32 shift_mlx5_cq_room(const struct shift_ring *ring, u32 consumer, u32 qpn, u32 *own);
 void shift_mlx5_cq_find(const struct shift_ring *ring, u32 consumer, u32 qpn, bool recvs,
 			u32 most, struct shift_mlx5_found *found);
+void shift_mlx5_cq_recvs(const struct shift_ring *ring, u32 consumer,
+			 void (*fn)(void *arg, u64 index, u32 status, u32 qpn), void *arg);
 
 #endif /* SHIFT_PROVIDER_MLX5_CQ_H */

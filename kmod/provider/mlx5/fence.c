@@ -143,7 +143,8 @@ static int ring_look_back(struct shift_qp *sqp, bool fenced, struct shift_mlx5_v
 static void cq_flushes(const struct shift_qp *sqp, u64 *send, u64 *recv)
 {
 	*send = sqp->app.asked_send;
-	*recv = sqp->rings.pins.rq.npages ? sqp->app.asked_recv : 0;
+	/* of an SRQ the receive that was under way, at most */
+	*recv = sqp->rings.pins.rq.npages ? sqp->app.asked_recv : !!sqp->srqm.ssrq;
 	if (sqp->scq != sqp->rcq)
 		return;
 	*send += *recv;

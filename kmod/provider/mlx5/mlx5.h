@@ -99,6 +99,9 @@ bool shift_mlx5_still(struct shift_qp *sqp);
 /* trial.c */
 int shift_mlx5_prove(struct ib_device *ibdev, u32 *held, u32 *failed);
 
+/* srq.c */
+extern const struct shift_srq_ops shift_mlx5_srq_ops;
+
 /* provider.c */
 extern const struct shift_provider shift_provider_mlx5;
 

@@ -280,6 +280,7 @@ const struct shift_provider shift_provider_mlx5 = {
 	.prove = shift_mlx5_prove,
 	.pin_cq = mlx5_pin_cq,
 	.pin_qp = mlx5_pin_qp,
+	.srq = &shift_mlx5_srq_ops,
 	.release = mlx5_release,
 	.send_slots = mlx5_send_slots,
 	.armed = mlx5_armed,
