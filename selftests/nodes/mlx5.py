@@ -587,12 +587,13 @@ def register():
             partial(on_mlx5_srq, partial(move, options, qps, *sides)), FULL)
     for name, function in (
             ("ACKs of SENDs lost", srq.lost_acks),
+            ("the limit is reached while it is away", srq.limit),
             ("no more connections once it is away", one_way),
             ("a QP that is not connected yet keeps it", unconnected)):
         add("mlx5", f"SRQ: {name}", partial(on_mlx5_srq, function), FULL)
     add("mlx5", "SRQ: not handed back", partial(
-        on_mlx5_srq, lambda bed: stays_returned(start(bed, "--bidir", "--srq", *SMALL), bed),
-        nics=MLX5), FULL)
+        on_mlx5_srq, lambda bed: stays_returned(
+            start(bed, "--ops", "send", "--bidir", "--srq", *SMALL), bed), nics=MLX5), FULL)
     # by hand: elsewhere QPs without a send queue are moved as well
     add("mlx5", "shapes: each with sends at both ends is moved, the client's cable",
         partial(on_mlx5, partial(shapes.shapes, "local", shapes.WITHOUT_SENDS)))

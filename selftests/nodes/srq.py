@@ -137,6 +137,42 @@ def late(bed):
     receiver.expect(0)
 
 
+def says(end, words):
+    """What an end answers to a line."""
+    seen = len(end.lines)
+    end.send(words)
+    return Ends.said(end, seen)
+
+
+@test("srq", "the limit is reached while the SRQ is away")
+def limit(bed):
+    """One that was set before it left, and one that was set later: there is an event for each."""
+    client, server = bed.nodes[:2]
+    words = ["share_edge", bed.nics.default]
+    receiver = server.start(words, env=bed.nics.env)
+    receiver.wait_line("^ready$")
+    check(says(receiver, "next") == "listening", "the server does not listen")
+    seen = len(receiver.lines)
+    sender = client.start([*words, server.address(CONTROL_RAIL), "0"], env=bed.nics.env)
+    sender.wait_line("^ready$")
+    check(Ends.said(receiver, seen) == "ok", "not connected")
+    shift.protected(server, 1)
+    message(receiver, sender, 20)
+    check(says(receiver, "limit 4") == "ok", "the limit was not set")
+    shift.must(server, "pair", "drain", bed.nics.default)
+    shift.protected(server, 1, "fallback")
+    for again in (True, False):
+        # of 8 receives 3 are left, as the server does not look
+        check(says(sender, "send 5") == "ok", "not sent")
+        found = says(receiver, "event")
+        check(found == "ok", f"the limit is reached: {found}")
+        check(says(receiver, "got 5") == "ok", "not received")
+        message(receiver, sender, 20)
+        if again:
+            check(says(receiver, "limit 4") == "ok", "the limit was not set once more")
+    shift.must(server, "pair", "undrain", bed.nics.default)
+
+
 for _name, (_options, _qps, _side, _kernels) in FAULTS.items():
     add("srq", _name, partial(fault, _options, _qps, _side), _kernels)
 for _name, (_move, _options, _qps, *_sides) in MOVES.items():

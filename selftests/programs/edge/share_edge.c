@@ -9,8 +9,11 @@
  *	got N	server: receive N messages, in order for each QP, each in a receive of its own,
  *		which is posted again
  *	send N	client: send N messages, and wait for each
+ *	limit N	server: set the limit of the SRQ
+ *	event	server: wait until the limit is reached
  *	end
  */
+#include <poll.h>
 #include <stdbool.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -22,6 +25,7 @@
 #define QPS	4
 #define RECVS	8
 #define SIZE	1500		/* more than one packet */
+#define EVENT_MS 60000
 
 struct rig {
 	struct ibv_context *context;
@@ -132,6 +136,29 @@ static const char *send_all(struct rig *rig, unsigned int count)
 	return "ok";
 }
 
+static const char *set_limit(struct rig *rig, unsigned int limit)
+{
+	struct ibv_srq_attr attr = { .srq_limit = limit };
+
+	return ibv_modify_srq(rig->srq, &attr, IBV_SRQ_LIMIT) ? "not set" : "ok";
+}
+
+/* Events of the port may come, too. */
+static const char *await_limit(struct rig *rig)
+{
+	struct pollfd fd = { .fd = rig->context->async_fd, .events = POLLIN };
+	enum ibv_event_type type = IBV_EVENT_DEVICE_FATAL;
+	struct ibv_async_event event;
+
+	while (type != IBV_EVENT_SRQ_LIMIT_REACHED) {
+		if (poll(&fd, 1, EVENT_MS) != 1 || ibv_get_async_event(rig->context, &event))
+			return "no event";
+		type = event.event_type;
+		ibv_ack_async_event(&event);
+	}
+	return event.element.srq == rig->srq ? "ok" : "of another SRQ";
+}
+
 static void set_up(struct rig *rig, const char *device, bool serves)
 {
 	struct ibv_srq_init_attr attr = { .attr = { .max_wr = RECVS, .max_sge = 1 } };
@@ -188,6 +215,10 @@ int main(int argc, char **argv)
 			say(receive(&rig, n));
 		} else if (!strcmp(word, "send")) {
 			say(send_all(&rig, n));
+		} else if (!strcmp(word, "limit")) {
+			say(set_limit(&rig, n));
+		} else if (!strcmp(word, "event")) {
+			say(await_limit(&rig));
 		} else {
 			break;
 		}
