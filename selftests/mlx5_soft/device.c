@@ -169,6 +169,7 @@ static const struct ib_device_ops mls_ops = {
 	.modify_srq = mls_modify_srq,
 	.poll_cq = mls_poll_cq,
 	.post_recv = mls_post_recv,
+	.post_srq_recv = mls_post_srq_recv,
 	.post_send = mls_post_send,
 	.query_device = mls_query_device,
 	.query_pkey = mls_query_pkey,

@@ -143,15 +143,18 @@ int mls_kernel_create_qp(struct mls_qp *qp, struct ib_qp_init_attr *attr)
 	};
 	struct mls_cq *send, *recv;
 
-	if (attr->qp_type != IB_QPT_RC || attr->create_flags || attr->srq ||
+	if (attr->qp_type != IB_QPT_RC || attr->create_flags ||
 	    !attr->send_cq || !attr->recv_cq)
 		return -EOPNOTSUPP;
+	if (attr->srq && !to_mls_srq(attr->srq)->kernel)
+		return -EINVAL;
 	send = to_mls_cq(attr->send_cq);
 	recv = to_mls_cq(attr->recv_cq);
 	if (!send->kernel || !recv->kernel)
 		return -EINVAL;
 	lower.send_cq = send->lower;
 	lower.recv_cq = recv->lower;
+	lower.srq = attr->srq ? to_mls_srq(attr->srq)->lower : NULL;
 	qp->lower = ib_create_qp(to_mls_pd(qp->ibqp.pd)->lower, &lower);
 	if (IS_ERR(qp->lower))
 		return PTR_ERR(qp->lower);
@@ -247,6 +250,35 @@ int mls_post_recv(struct ib_qp *ibqp, const struct ib_recv_wr *wr,
 	if (wr->num_sge)
 		mls_break_recv(ibqp->device, wr->sg_list);
 	return ib_post_recv(qp->lower, wr, bad);
+}
+
+int mls_kernel_create_srq(struct mls_srq *srq, struct ib_srq_init_attr *attr)
+{
+	struct ib_srq_init_attr lower = {
+		.event_handler = mls_srq_lower_event,
+		.srq_context = srq,
+		.attr = attr->attr,
+		.srq_type = IB_SRQT_BASIC,
+	};
+
+	srq->lower = ib_create_srq(to_mls_pd(srq->ibsrq.pd)->lower, &lower);
+	if (IS_ERR(srq->lower))
+		return PTR_ERR(srq->lower);
+	srq->kernel = true;
+	attr->attr = lower.attr;
+	return 0;
+}
+
+int mls_post_srq_recv(struct ib_srq *ibsrq, const struct ib_recv_wr *wr,
+		      const struct ib_recv_wr **bad)
+{
+	struct mls_srq *srq = to_mls_srq(ibsrq);
+
+	if (!srq->kernel) {
+		*bad = wr;
+		return -EOPNOTSUPP;
+	}
+	return ib_post_srq_recv(srq->lower, wr, bad);
 }
 
 /* The key for all memory that rxe has made for its PD. */

@@ -123,6 +123,7 @@ struct mls_srq {
 	u16 counter;		/* doorbell record as far as it was followed */
 	u16 next;		/* index of the WQE after that */
 	bool broken;
+	bool kernel;		/* kverbs.c: only @lower is in use */
 };
 
 struct mls_qp {
@@ -330,12 +331,15 @@ void mls_kernel_destroy_cq(struct mls_cq *cq);
 void mls_kernel_cq_clean(struct mls_cq *cq, struct ib_qp *lower);
 int mls_kernel_modify_qp(struct mls_qp *qp, struct ib_qp_attr *attr, int mask);
 int mls_kernel_create_qp(struct mls_qp *qp, struct ib_qp_init_attr *attr);
+int mls_kernel_create_srq(struct mls_srq *srq, struct ib_srq_init_attr *attr);
 int mls_poll_cq(struct ib_cq *ibcq, int num, struct ib_wc *wc);
 int mls_req_notify_cq(struct ib_cq *ibcq, enum ib_cq_notify_flags flags);
 int mls_post_send(struct ib_qp *ibqp, const struct ib_send_wr *wr,
 		  const struct ib_send_wr **bad);
 int mls_post_recv(struct ib_qp *ibqp, const struct ib_recv_wr *wr,
 		  const struct ib_recv_wr **bad);
+int mls_post_srq_recv(struct ib_srq *ibsrq, const struct ib_recv_wr *wr,
+		      const struct ib_recv_wr **bad);
 struct ib_mr *mls_get_dma_mr(struct ib_pd *ibpd, int access);
 
 /* srq.c */
@@ -346,6 +350,7 @@ int mls_modify_srq(struct ib_srq *ibsrq, struct ib_srq_attr *attr,
 int mls_query_srq(struct ib_srq *ibsrq, struct ib_srq_attr *attr);
 int mls_destroy_srq(struct ib_srq *ibsrq, struct ib_udata *udata);
 bool mls_srq_run(struct mls_srq *srq);
+void mls_srq_lower_event(struct ib_event *event, void *context);
 
 /* wqe.c */
 u8 mls_wqe_decode(struct mls_dev *dev, struct mls_qp *qp, unsigned int most,

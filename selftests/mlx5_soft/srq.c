@@ -10,7 +10,7 @@
 
 #define MLS_LOWER_SRQ_SGE	27	/* rxe's most */
 
-static void srq_lower_event(struct ib_event *event, void *context)
+void mls_srq_lower_event(struct ib_event *event, void *context)
 {
 	struct mls_srq *srq = context;
 	struct ib_event ours = {
@@ -60,14 +60,16 @@ int mls_create_srq(struct ib_srq *ibsrq, struct ib_srq_init_attr *attr, struct i
 	struct mls_srq *srq = to_mls_srq(ibsrq);
 	struct mlx5_ib_create_srq cmd = {};
 	struct ib_srq_init_attr lower = {
-		.event_handler = srq_lower_event,
+		.event_handler = mls_srq_lower_event,
 		.srq_context = srq,
 		.srq_type = IB_SRQT_BASIC,
 	};
 	int err;
 
-	if (!udata || attr->srq_type != IB_SRQT_BASIC)
+	if (attr->srq_type != IB_SRQT_BASIC)
 		return -EOPNOTSUPP;
+	if (!udata)
+		return mls_kernel_create_srq(srq, attr);
 	err = ib_copy_from_udata(&cmd, udata, min(sizeof(cmd), udata->inlen));
 	if (err)
 		return err;
@@ -117,7 +119,8 @@ int mls_modify_srq(struct ib_srq *ibsrq, struct ib_srq_attr *attr,
 		return -EOPNOTSUPP;
 	/* what was posted before counts */
 	mutex_lock(&dev->lock);
-	mls_srq_run(srq);
+	if (!srq->kernel)
+		mls_srq_run(srq);
 	err = ib_modify_srq(srq->lower, attr, mask);
 	mutex_unlock(&dev->lock);
 	return err;
@@ -129,7 +132,7 @@ int mls_query_srq(struct ib_srq *ibsrq, struct ib_srq_attr *attr)
 	int err;
 
 	err = ib_query_srq(srq->lower, attr);
-	if (err)
+	if (err || srq->kernel)
 		return err;
 	attr->max_wr = srq->count - 1;
 	attr->max_sge = srq->max_gs;
@@ -141,6 +144,10 @@ int mls_destroy_srq(struct ib_srq *ibsrq, struct ib_udata *udata)
 	struct mls_dev *dev = to_mls_dev(ibsrq->device);
 	struct mls_srq *srq = to_mls_srq(ibsrq);
 
+	if (srq->kernel) {
+		ib_destroy_srq(srq->lower);
+		return 0;
+	}
 	mutex_lock(&dev->lock);
 	list_del(&srq->entry);
 	mutex_unlock(&dev->lock);
@@ -190,7 +197,7 @@ bool mls_srq_run(struct mls_srq *srq)
 	left = mls_pin_word(&srq->db, 0) - srq->counter;
 	if (left > srq->count) {
 		srq->broken = true;
-		srq_lower_event(&event, srq);
+		mls_srq_lower_event(&event, srq);
 		return true;
 	}
 	for (; left && srq->posted < srq->count; left--) {
