@@ -85,6 +85,11 @@ VARIANTS = {
             "dead_nic: unknown: at-least-once here, exactly-once at the peer",
             "dead_nic: unknown: exactly-once here, *",
             "a module that replays from a wrong point is caught",
+            *(f"SRQ: {name}" for name in (
+                "one QP, remote cable", "4 QPs, both directions, local cable", "messages of 64 KiB",
+                "ibv_start_poll", "asleep", "one CQ for all, resized", "drain and undrain: one QP",
+                "drain and undrain: 4 QPs", "remote cable, plugged again, pulled again",
+                "local cable, then the backup's")),
             "failback: local cable, plugged again, pulled again",
             "exactly_once: the answer to one send_imm is lost",
             "exactly_once: the answer to one write_imm is lost",
