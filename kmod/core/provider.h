@@ -118,7 +118,8 @@ struct shift_srq_ops {
  *	ledger_lock.
  * @first_error: the QP's first error completion is about to be polled.  Any context.
  * @hold: keep the application from posting; false if a thread may still post.
- * @still: has all that was posted been completed?
+ * @still: has all that was posted been completed?  @done: out: a number that grows with each
+ *	completion; 0 if there was none that is known.
  * @once: is an atomic outstanding?  NULL: then it is not movable.
  * @keeps: was something posted that a proxy QP may not post?  NULL: never.
  * @doorbell: the QP stays on its own device: ring doorbells that were kept back.
@@ -174,7 +175,7 @@ struct shift_provider {
 	u32 (*cause)(struct shift_qp *sqp);
 	void (*first_error)(struct shift_qp *sqp, u32 status);
 	bool (*hold)(struct shift_qp *sqp);
-	bool (*still)(struct shift_qp *sqp);
+	bool (*still)(struct shift_qp *sqp, u32 *done);
 	bool (*once)(struct shift_qp *sqp);
 	bool (*keeps)(struct shift_qp *sqp);
 	void (*doorbell)(struct shift_qp *sqp);

@@ -262,6 +262,22 @@ struct shift_qp_handback {
 	u32 peer_qpn;
 };
 
+/**
+ * struct shift_qp_silence - a look at its own progress, as heartbeats on its path are lost
+ * @ms: how long it takes, before deadline_scale; 0: none is under way.
+ * @epoch: of the arming that it is about; in another one it is void.
+ * @began_ns: ktime.
+ * @sent, @received: how far the requester and the responder were then.
+ *
+ * Owner: failover/silence.c.  Under sqp->lock.
+ */
+struct shift_qp_silence {
+	unsigned int ms;
+	u32 epoch;
+	u64 began_ns;
+	u32 sent, received;
+};
+
 #define SHIFT_PIN_WORDS		5
 
 /**
@@ -413,6 +429,7 @@ struct shift_qp {
 	struct shift_qp_peer peer;
 	struct shift_qp_move move;
 	struct shift_qp_handback handback;
+	struct shift_qp_silence silence;
 	struct shift_qp_rings rings;
 	struct shift_qp_proxies proxies;
 	struct shift_charge charge;

@@ -45,6 +45,7 @@ static const char * const shift_stat_names[] = {
 	[SHIFT_STAT_OUTAGES]		= "outages",
 	[SHIFT_STAT_STRANGERS]		= "strangers",
 	[SHIFT_STAT_DISBELIEVED]	= "disbelieved",
+	[SHIFT_STAT_STAYED]		= "stayed",
 };
 
 static_assert(ARRAY_SIZE(shift_stat_names) == __SHIFT_STAT_MAX);

@@ -51,6 +51,7 @@ enum shift_stat {
 	SHIFT_STAT_OUTAGES,		/* deadlines begun anew, as no path to the peer works */
 	SHIFT_STAT_STRANGERS,		/* refused: not from the kernel of a peer */
 	SHIFT_STAT_DISBELIEVED,		/* errors of processes that began no failover */
+	SHIFT_STAT_STAYED,		/* QPs that went on while heartbeats were lost */
 	__SHIFT_STAT_MAX
 };
 

@@ -115,6 +115,11 @@ void shift_rkey_disuse(struct shift_qp *sqp, u32 rkey);		/* no lock */
 void shift_qp_look(struct shift_qp *sqp);
 void shift_qp_look_asked(struct shift_qp *sqp);
 
+/* silence.c; sqp->lock */
+bool shift_silence_begins(struct shift_qp *sqp);
+bool shift_silence_look(struct shift_qp *sqp);
+int shift_silence_asked(struct shift_qp *sqp);
+
 /* pump.c */
 bool shift_replay_pump(struct shift_qp *sqp);	/* sqp->lock */
 

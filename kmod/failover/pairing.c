@@ -472,7 +472,8 @@ void shift_pairing_links(struct shift_qp *sqp)
 		if (news & BIT(SHIFT_LINK_NEWS_RESTARTED))
 			peer_restarted(sqp, sqp->peer.link[i]);
 		if (news & BIT(SHIFT_LINK_NEWS_SILENT) && sqp->peer.link[i] &&
-		    shift_path_link(sqp, sqp->fo.path) == sqp->peer.link[i]) {
+		    shift_path_link(sqp, sqp->fo.path) == sqp->peer.link[i] &&
+		    !shift_silence_begins(sqp)) {
 			set_bit(SHIFT_QPB_SILENT, &sqp->pend.flags);
 			set_bit(SHIFT_QPB_TRIGGER, &sqp->pend.flags);
 		}

@@ -22,10 +22,10 @@
 
 static bool default_still(struct shift_qp *sqp, struct ib_qp_attr *attr)
 {
-	u32 psn = attr->rq_psn;
+	u32 done, psn = attr->rq_psn;
 
 	return !shift_fence_query(sqp, attr) && psn == attr->rq_psn &&
-	       sqp->rings.provider->still(sqp);
+	       sqp->rings.provider->still(sqp, &done);
 }
 
 /*

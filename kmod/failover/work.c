@@ -101,9 +101,19 @@ static bool req_is_refused(struct shift_qp *sqp, const struct shift_msg *m)
 	return true;
 }
 
+/* Does the peer leave a silent path on which this end's own operations go on, or may go on? */
+static int req_is_doubted(struct shift_qp *sqp, const struct shift_msg *m)
+{
+	if (m->req.cause != SHIFT_CAUSE_HEARTBEAT || sqp->fo.state != SHIFT_ST_RUN ||
+	    !shift_path_healthy(sqp) || !shift_failover_joins(sqp, m))
+		return 0;
+	return shift_silence_asked(sqp);
+}
+
 static void handle_message(struct shift_qp *sqp, const struct shift_msg *m)
 {
 	bool mine;
+	int err;
 
 	if (m->type == SHIFT_MSG_PAIR) {
 		shift_pairing_message(sqp, m);
@@ -116,6 +126,15 @@ static void handle_message(struct shift_qp *sqp, const struct shift_msg *m)
 		/* a path, or a handback; nobody can be asked to go to path 0 */
 		if (!m->req.to || m->req.to > SHIFT_PATH_OWN) {
 			shift_failover_nack(sqp, m);
+			return;
+		}
+		err = req_is_doubted(sqp, m);
+		if (err == -EAGAIN) {
+			shift_qp_keep_msg(sqp, m);
+			return;
+		}
+		if (err) {
+			shift_failover_nack(sqp, m);	/* busy */
 			return;
 		}
 		if (sqp->fo.state == SHIFT_ST_RUN && req_is_refused(sqp, m)) {
@@ -343,6 +362,10 @@ static void handle_deadline(struct shift_qp *sqp)
 				qp_watch(sqp);
 			else if (sqp->fo.stuck)
 				shift_qp_look(sqp);
+			if (shift_silence_look(sqp)) {
+				set_bit(SHIFT_QPB_SILENT, &sqp->pend.flags);
+				handle_fault(sqp);
+			}
 			if (shift_path_port_down(sqp, sqp->fo.path))
 				handle_fault(sqp);
 			shift_move_again(sqp);

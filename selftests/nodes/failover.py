@@ -341,6 +341,37 @@ add("failover", "silent loss, found by heartbeats", partial(heartbeat, True), MA
 add("failover", "silent loss while idle, found by heartbeats", partial(heartbeat, False))
 
 
+def lost_alone(bed):
+    """Only heartbeats are lost on a path, and the QPs go on there; then everything is."""
+    client = bed.nodes[0]
+    verify = start(bed, *shape(4096, 2), qps=2)
+    shift.wait_session(bed, 2)
+    counters = shift.Counters(bed)
+    verify.go()
+    verify.more(2)
+    for direction in "in", "out":
+        bed.drop(client, 0, direction=direction, opcode="RC_SEND_*")
+    for node in bed.nodes[:2]:
+        wait_for("a silent link", lambda node=node: "up" not in {
+            link["state"] for link in shift.show(node, "link")
+            if link["local_gid"].endswith(node.address(0))}, 60)
+    # one end finds out, and the other one hears of it
+    wait_for("QPs that have seen it, and stay", lambda: sum(counters.delta("stayed")) >= 2, 60)
+    verify.more(3)
+    check(dropped(bed) > 0, "no packet was dropped")
+    counters.still("switches", "failed", "illegal", "msg_bad")
+    goes_silent(bed)
+    wait_for("failover on both nodes",
+             lambda: min(counters.delta("switches")) >= 2, 90)
+    verify.more(2)
+    verify.finish()
+    counters.still("failed", "illegal", "msg_bad")
+
+
+add("failover", "heartbeats alone are lost: QPs that go on stay, until nothing does", lost_alone,
+    STOCK)
+
+
 def packets(node):
     """RoCE packets that each of its devices has sent."""
     return [int(node.read(f"/sys/class/infiniband/rxe{rail}/ports/1/hw_counters/sent_pkts"))

@@ -192,15 +192,19 @@ int shift_mlx5_movable(struct shift_qp *sqp)
 }
 
 /* Has all that was posted been completed?  False if the last sends were not signaled. */
-bool shift_mlx5_still(struct shift_qp *sqp)
+bool shift_mlx5_still(struct shift_qp *sqp, u32 *done)
 {
 	struct shift_mlx5_rewind rewind;
 	struct shift_mlx5_view view;
-	bool still;
+	bool still = false;
 
+	*done = 0;
 	if (!rings_held(sqp))
 		return false;
-	still = !ring_look_back(sqp, false, &view, &rewind) && rewind.first == view.sq.producer;
+	if (!ring_look_back(sqp, false, &view, &rewind)) {
+		*done = rewind.first;
+		still = rewind.first == view.sq.producer;
+	}
 	up_read(&sqp->sdev->ring_sem);
 	return still;
 }

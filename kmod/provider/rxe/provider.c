@@ -137,9 +137,10 @@ static bool rxe_once(struct shift_qp *sqp)
 	return !all_are(sqp, not_once);
 }
 
-static bool rxe_still(struct shift_qp *sqp)
+static bool rxe_still(struct shift_qp *sqp, u32 *done)
 {
-	return shift_rxe_consumer(&sqp->rings.pins.sq) == shift_rxe_producer(&sqp->rings.pins.sq);
+	*done = shift_rxe_consumer(&sqp->rings.pins.sq);
+	return *done == shift_rxe_producer(&sqp->rings.pins.sq);
 }
 
 static void rxe_doorbell(struct shift_qp *sqp)

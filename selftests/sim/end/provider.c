@@ -121,9 +121,10 @@ static bool sim_hold(struct shift_qp *sqp)
 	return true;
 }
 
-static bool sim_still(struct shift_qp *sqp)
+static bool sim_still(struct shift_qp *sqp, u32 *done)
 {
-	return sim_app_of(sqp)->sq.acked == sim_app_of(sqp)->sq.producer;
+	*done = sim_app_of(sqp)->sq.acked;
+	return *done == (u32)sim_app_of(sqp)->sq.producer;
 }
 
 /* Is an atomic outstanding? */
