@@ -17,10 +17,10 @@
 #include "failover/internal.h"
 #include "provider/provider.h"
 
-#define LOOK_MS		50	/* of the first look, scaled; each one that sees progress doubles it */
+#define LOOK_MS		50	/* of the first look, scaled; progress doubles it */
 #define LOOK_MAX_MS	800
 
-/* How far the QP has got on its own device: what its peer has acknowledged, and what it executed. */
+/* How far it is on its own device: what its peer has acknowledged, and what it has executed. */
 static void own_progress(struct shift_qp *sqp, u32 *sent, u32 *psn)
 {
 	struct ib_qp_attr *attr;
