@@ -91,7 +91,7 @@ static int add_static_peers(struct daemon *d, struct shift_peers *peers)
 static void publish(struct daemon *d)
 {
 	struct shift_etcd_item items[SHIFT_ENTRIES_MAX] = {};
-	char keys[SHIFT_ENTRIES_MAX][SHIFT_GID_TEXT];
+	char keys[SHIFT_ENTRIES_MAX][SHIFT_KEY_TEXT];
 	char *values[SHIFT_ENTRIES_MAX] = {};
 	struct shift_entry *entries;
 	struct shift_gid *gids;
@@ -109,7 +109,7 @@ static void publish(struct daemon *d)
 		n = shift_local_entries(d->local, d->config, entries);
 	for (i = 0; i < n; i++) {
 		values[i] = shift_entry_encode(&entries[i]);
-		items[i].key = shift_gid_format(&entries[i].gid, keys[i]);
+		items[i].key = shift_entry_key(&entries[i], keys[i]);
 		items[i].value = values[i];
 		failed |= !values[i];
 	}

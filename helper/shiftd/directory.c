@@ -24,7 +24,7 @@ struct slot {
 };
 
 struct shift_dir {
-	struct slot **slots;	/* by GID */
+	struct slot **slots;	/* by GID, then by node */
 	size_t n;
 	char node[SHIFT_NODE_MAX];
 	char boot_id[SHIFT_BOOT_ID_TEXT];
@@ -110,14 +110,14 @@ static void complain(struct shift_dir *dir, const char *key, size_t key_len,
 static void complain_slot(struct shift_dir *dir, const struct slot *slot,
 			  const char *why)
 {
-	char text[SHIFT_GID_TEXT];
+	char key[SHIFT_KEY_TEXT];
 
-	shift_gid_format(&slot->entry.gid, text);
-	complain(dir, text, strlen(text), why);
+	shift_entry_key(&slot->entry, key);
+	complain(dir, key, strlen(key), why);
 }
 
 static size_t find_index(const struct shift_dir *dir,
-			 const struct shift_gid *gid, bool *found)
+			 const struct shift_gid *gid, const char *node, bool *found)
 {
 	size_t low = 0, high = dir->n, mid;
 	int cmp;
@@ -125,7 +125,8 @@ static size_t find_index(const struct shift_dir *dir,
 	*found = false;
 	while (low < high) {
 		mid = (low + high) / 2;
-		cmp = shift_gid_cmp(&dir->slots[mid]->entry.gid, gid);
+		cmp = shift_gid_cmp(&dir->slots[mid]->entry.gid, gid) ?:
+		      strcmp(dir->slots[mid]->entry.node, node);
 		if (!cmp) {
 			*found = true;
 			return mid;
@@ -138,18 +139,25 @@ static size_t find_index(const struct shift_dir *dir,
 	return low;
 }
 
-/* The key after PREFIX/nics/ is a GID, in its one form. */
-static int parse_key(const char *key, size_t len, struct shift_gid *gid)
+/* The key after PREFIX/nics/ is NODE/GID, with the GID in its one form. */
+static int parse_key(const char *key, size_t len, char node[SHIFT_NODE_MAX],
+		     struct shift_gid *gid)
 {
-	char text[SHIFT_GID_TEXT], canonical[SHIFT_GID_TEXT];
+	char text[SHIFT_KEY_TEXT], canonical[SHIFT_GID_TEXT], *slash;
 
 	if (len >= sizeof(text) || memchr(key, '\0', len))
 		return -EINVAL;
 	memcpy(text, key, len);
 	text[len] = '\0';
-	if (shift_gid_parse(text, gid) ||
-	    strcmp(shift_gid_format(gid, canonical), text))
+	slash = strchr(text, '/');
+	if (!slash)
 		return -EINVAL;
+	*slash++ = '\0';
+	if (!shift_name_ok(text, SHIFT_NODE_MAX) ||
+	    strlen(slash) >= sizeof(canonical) || shift_gid_parse(slash, gid) ||
+	    strcmp(shift_gid_format(gid, canonical), slash))
+		return -EINVAL;
+	strcpy(node, text);
 	return 0;
 }
 
@@ -196,22 +204,27 @@ void shift_dir_put(struct shift_dir *dir, const char *key, size_t key_len,
 		   const char *value, size_t value_len, int64_t create_rev,
 		   int64_t mod_rev, uint64_t now_ms)
 {
+	char node[SHIFT_NODE_MAX], why[128] = "out of memory";
 	struct shift_entry entry;
 	struct shift_gid gid;
-	char why[128] = "out of memory";
 	struct slot *slot;
 	bool found;
 	size_t i;
 
-	if (parse_key(key, key_len, &gid)) {
-		complain(dir, key, key_len, "its key is not a GID");
+	if (parse_key(key, key_len, node, &gid)) {
+		complain(dir, key, key_len, "its key is not NODE/GID");
 		return;
 	}
-	i = find_index(dir, &gid, &found);
+	i = find_index(dir, &gid, node, &found);
 	if (shift_entry_decode(value, value_len, &entry, why, sizeof(why)))
 		goto bad;
 	if (shift_gid_cmp(&entry.gid, &gid)) {
 		snprintf(why, sizeof(why), "its 'gid' differs from its key");
+		goto bad;
+	}
+	/* etcd decides who may write a key, and so who may speak for a node */
+	if (strcmp(entry.node, node)) {
+		snprintf(why, sizeof(why), "its 'node' differs from its key");
 		goto bad;
 	}
 	if (!found && dir->n == SHIFT_DIR_ENTRIES_MAX) {
@@ -238,13 +251,14 @@ bad:
 void shift_dir_delete(struct shift_dir *dir, const char *key, size_t key_len,
 		      uint64_t now_ms)
 {
+	char node[SHIFT_NODE_MAX];
 	struct shift_gid gid;
 	bool found;
 	size_t i;
 
-	if (parse_key(key, key_len, &gid))
+	if (parse_key(key, key_len, node, &gid))
 		return;
-	i = find_index(dir, &gid, &found);
+	i = find_index(dir, &gid, node, &found);
 	if (found)
 		mark_gone(dir->slots[i], now_ms);
 }
@@ -333,6 +347,7 @@ static bool usable(struct shift_dir *dir, const struct slot *slot)
 
 struct claim {
 	const struct shift_gid *gid;
+	bool backup;		/* it is not in the entry's key */
 	struct slot *slot;
 };
 
@@ -343,9 +358,12 @@ static int cmp_claims(const void *x, const void *y)
 
 	if (cmp)
 		return cmp;
+	if (a->backup != b->backup)
+		return a->backup ? 1 : -1;
 	if (a->slot->create_rev != b->slot->create_rev)
 		return a->slot->create_rev < b->slot->create_rev ? -1 : 1;
-	return shift_gid_cmp(&a->slot->entry.gid, &b->slot->entry.gid);
+	return shift_gid_cmp(&a->slot->entry.gid, &b->slot->entry.gid) ?:
+	       strcmp(a->slot->entry.node, b->slot->entry.node);
 }
 
 static int cmp_nodes(const void *x, const void *y)
@@ -358,7 +376,8 @@ static int cmp_nodes(const void *x, const void *y)
 }
 
 /*
- * A GID belongs to one node.  Of two that claim it the older entry stands:
+ * A GID belongs to one node.  Who has it in a key comes before who names it as
+ * a backup, since etcd can refuse keys only.  Otherwise the older entry stands:
  * what works is not taken away by what came later.
  */
 static int drop_conflicts(struct shift_dir *dir, struct slot **list, size_t *n)
@@ -373,10 +392,10 @@ static int drop_conflicts(struct shift_dir *dir, struct slot **list, size_t *n)
 	for (i = 0; i < *n; i++) {
 		struct shift_entry *e = &list[i]->entry;
 
-		claims[n_claims++] = (struct claim){ &e->gid, list[i] };
+		claims[n_claims++] = (struct claim){ &e->gid, false, list[i] };
 		for (b = 0; b < e->n_backups; b++)
 			claims[n_claims++] = (struct claim){
-				&e->backups[b].gid, list[i] };
+				&e->backups[b].gid, true, list[i] };
 		list[i]->dropped = false;
 	}
 	qsort(claims, n_claims, sizeof(*claims), cmp_claims);

@@ -20,6 +20,15 @@ static void put(struct json_object *to, const char *key, const char *text)
 	json_object_object_add(to, key, json_object_new_string(text));
 }
 
+/* Its key below PREFIX/nics/; returns @text. */
+char *shift_entry_key(const struct shift_entry *entry, char text[SHIFT_KEY_TEXT])
+{
+	char gid[SHIFT_GID_TEXT];
+
+	snprintf(text, SHIFT_KEY_TEXT, "%s/%s", entry->node, shift_gid_format(&entry->gid, gid));
+	return text;
+}
+
 /* Return: the JSON text, to be freed, or NULL. */
 char *shift_entry_encode(const struct shift_entry *entry)
 {

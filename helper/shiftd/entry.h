@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
  * One entry of the directory: a default NIC of some node and what stands in
- * for it.  Its key is PREFIX/nics/GID, its value JSON.
+ * for it.  Its key is PREFIX/nics/NODE/GID, its value JSON.
  */
 #ifndef SHIFT_ENTRY_H
 #define SHIFT_ENTRY_H
@@ -13,6 +13,7 @@
 
 #define SHIFT_ENTRY_VERSION	1
 #define SHIFT_BOOT_ID_TEXT	37
+#define SHIFT_KEY_TEXT		(SHIFT_NODE_MAX + SHIFT_GID_TEXT)
 
 struct shift_entry_backup {
 	char dev[SHIFT_DEV_MAX];
@@ -28,6 +29,7 @@ struct shift_entry {
 	struct shift_entry_backup backups[SHIFT_BACKUPS_MAX];
 };
 
+char *shift_entry_key(const struct shift_entry *entry, char text[SHIFT_KEY_TEXT]);
 char *shift_entry_encode(const struct shift_entry *entry);
 int shift_entry_decode(const char *text, size_t len, struct shift_entry *entry,
 		       char *why, size_t whylen);

@@ -13,7 +13,7 @@ RANDOM = random.Random(int(sys.argv[2]) if len(sys.argv) > 2 else 1)
 
 def text(size):
     """Base64 of random bytes below the prefix, or no base64 at all."""
-    raw = b"/shift/v1/nics/" + RANDOM.randbytes(RANDOM.randrange(size))
+    raw = b"/shift/v1/nics/" + RANDOM.choice([b"", b"a/"]) + RANDOM.randbytes(RANDOM.randrange(size))
     return RANDOM.choice([base64.b64encode(raw).decode(), "!" * 7, "", "A"])
 
 

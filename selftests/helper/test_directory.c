@@ -51,20 +51,21 @@ static void put_raw(const char *key, const char *value, int64_t rev,
 static void put(const char *node, const char *boot, const char *gid,
 		const char *backup, int64_t rev, uint64_t now)
 {
-	char value[512], key[64];
+	char value[512], key[128], *text;
 
-	snprintf(key, sizeof(key), "::ffff:%s", gid);
+	text = key + snprintf(key, sizeof(key), "%s/", node);
+	snprintf(text, 64, "::ffff:%s", gid);
 	snprintf(value, sizeof(value),
 		 "{\"version\":1,\"node\":\"%s\",\"boot_id\":\"%s\",\"dev\":\"rxe0\",\"gid\":\"%s\",\"backups\":[{\"dev\":\"rxe1\",\"gid\":\"%s\",\"addr\":\"x\"}],\"later\":{}}",
-		 node, boot, key, backup);
+		 node, boot, text, backup);
 	put_raw(key, value, rev, now);
 }
 
-static void del(const char *gid, uint64_t now)
+static void del(const char *node, const char *gid, uint64_t now)
 {
-	char key[64];
+	char key[128];
 
-	snprintf(key, sizeof(key), "::ffff:%s", gid);
+	snprintf(key, sizeof(key), "%s/::ffff:%s", node, gid);
 	shift_dir_delete(dir, key, strlen(key), now);
 }
 
@@ -106,8 +107,8 @@ static void held(void)
 {
 	setup();
 	put("b", BOOT1, "10.0.0.2", "10.0.1.2", 3, 0);
-	del("10.0.0.2", 5000);
-	del("10.0.0.2", 5900);	/* told twice: the first counts */
+	del("b", "10.0.0.2", 5000);
+	del("b", "10.0.0.2", 5900);	/* told twice: the first counts */
 	CHECK(shift_dir_expire(dir, 5000, HOLD) == 6000);
 	CHECK(shift_dir_expire(dir, 5999, HOLD) == 6000);
 	CHECK(build() == 1);
@@ -115,7 +116,7 @@ static void held(void)
 	CHECK(build() == 0);
 	/* and back within the hold */
 	put("b", BOOT1, "10.0.0.2", "10.0.1.2", 7, 7000);
-	del("10.0.0.2", 7000);
+	del("b", "10.0.0.2", 7000);
 	put("b", BOOT1, "10.0.0.2", "10.0.1.2", 8, 7500);
 	CHECK(shift_dir_expire(dir, 9000, HOLD) == UINT64_MAX);
 	CHECK(build() == 1);
@@ -160,6 +161,12 @@ static void conflicting(void)
 	CHECK(build() == 1);
 	put("evil", BOOT1, "10.0.0.1", "10.0.0.9", 5, 0);
 	CHECK(build() == 1);
+	/* it says that b's address is its backup, and said so before b did */
+	put("evil", BOOT1, "10.0.0.9", "10.0.0.2", 2, 0);
+	CHECK(build() == 1 && !strcmp(peers.peer[0]->node, "b"));
+	/* b's address under two names: the older one stands */
+	put("evil", BOOT1, "10.0.0.2", "10.0.0.9", 5, 0);
+	CHECK(build() == 1 && !strcmp(peers.peer[0]->node, "b"));
 	/* our name with another boot id */
 	put("self", BOOT2, "10.0.0.7", "10.0.1.7", 6, 0);
 	CHECK(build() == 1);
@@ -193,7 +200,7 @@ static void garbage(void)
 
 	setup();
 	for (i = 0; i < sizeof(bad) / sizeof(bad[0]); i++)
-		put_raw("::ffff:10.0.0.2", bad[i], 1, 0);
+		put_raw("b/::ffff:10.0.0.2", bad[i], 1, 0);
 	CHECK(build() == 0 && shift_dir_count(dir) == 0);
 	for (i = 0; i < sizeof(fields) / sizeof(fields[0]); i++) {
 		at = strstr(good, fields[i][0]);
@@ -202,25 +209,31 @@ static void garbage(void)
 			continue;
 		snprintf(text, sizeof(text), "%.*s%s%s", (int)(at - good),
 			 good, fields[i][1], at + strlen(fields[i][0]));
-		put_raw("::ffff:10.0.0.2", text, 1, 0);
+		put_raw("b/::ffff:10.0.0.2", text, 1, 0);
 		if (shift_dir_count(dir))
 			printf("# taken: %s\n", text);
 		CHECK(shift_dir_count(dir) == 0);
 	}
 	/* keys: not canonical, no GID, far too long, empty */
-	put_raw("0:0:0:0:0:ffff:10.0.0.2", good, 1, 0);
-	put_raw("10.0.0.2", good, 1, 0);
+	put_raw("b/0:0:0:0:0:ffff:10.0.0.2", good, 1, 0);
+	put_raw("b/10.0.0.2", good, 1, 0);
+	put_raw("::ffff:10.0.0.2", good, 1, 0);
+	put_raw("/::ffff:10.0.0.2", good, 1, 0);
+	put_raw("b//::ffff:10.0.0.2", good, 1, 0);
+	put_raw("b/", good, 1, 0);
 	put_raw("", good, 1, 0);
+	/* another node's */
+	put_raw("c/::ffff:10.0.0.2", good, 1, 0);
 	put_raw("\n\x1b[2Jfoo", good, 1, 0);
 	memset(text, 'a', sizeof(text) - 1);
 	text[sizeof(text) - 1] = '\0';
 	put_raw(text, good, 1, 0);
 	CHECK(shift_dir_count(dir) == 0);
 	/* and the good one is good */
-	put_raw("::ffff:10.0.0.2", good, 1, 0);
+	put_raw("b/::ffff:10.0.0.2", good, 1, 0);
 	CHECK(build() == 1);
 	/* overwritten by garbage: held, then gone */
-	put_raw("::ffff:10.0.0.2", "garbage", 2, 100);
+	put_raw("b/::ffff:10.0.0.2", "garbage", 2, 100);
 	CHECK(build() == 1);
 	shift_dir_expire(dir, 100 + HOLD, HOLD);
 	CHECK(build() == 0);

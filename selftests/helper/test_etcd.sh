@@ -136,8 +136,14 @@ alive() {
 
 said() { grep -qF -- "$2" "$DIR/$1"; }
 count() { grep -cF -- "$2" "$DIR/$1"; }
-key() { ectl get "/shift/v1/nics/::ffff:$1" && [[ -s $DIR/ectl ]]; }
-no_key() { ectl get "/shift/v1/nics/::ffff:$1" && [[ ! -s $DIR/ectl ]]; }
+# The key of an address; what ends with 2 is b's.
+path() {
+	local node=a
+	[[ $1 == *.2 ]] && node=b
+	echo "/shift/v1/nics/$node/::ffff:$1"
+}
+key() { ectl get "$(path "$1")" && [[ -s $DIR/ectl ]]; }
+no_key() { ectl get "$(path "$1")" && [[ ! -s $DIR/ectl ]]; }
 
 nics() {
 	echo "nic ::ffff:10.1.0.$1 backup ::ffff:10.2.0.$1 nic ::ffff:10.2.0.$1 backup ::ffff:10.1.0.$1"
@@ -159,25 +165,30 @@ meet() {
 
 garbage() {
 	local p=/shift/v1/nics value
-	ectl put "$p/foo" bar && ectl put "$p/" "" && ectl put "$p/::1" '{}' &&
-		ectl put "$p/::ffff:10.9.0.1" '{"version":1,"node":7}' &&
-		ectl put "$p/::ffff:10.9.0.2" "$(printf '[%.0s' {1..5000})" &&
+	ectl put "$p/foo" bar && ectl put "$p/" "" && ectl put "$p/c/::1" '{}' &&
+		ectl put "$p/c/::ffff:10.9.0.1" '{"version":1,"node":7}' &&
+		ectl put "$p/c/::ffff:10.9.0.2" "$(printf '[%.0s' {1..5000})" &&
 		ectl put "$p/$(printf 'x%.0s' {1..3000})" y &&
 		ectl put /shift/v1/nicsfoo x && ectl put /shift/v2 x || return
 	value=$(head -c 600000 /dev/zero | tr '\0' z)
-	ectl put "$p/::ffff:10.9.0.3" <<<"$value" || return
+	ectl put "$p/c/::ffff:10.9.0.3" <<<"$value" || return
 	# Someone claims a GID of ours, and one of the other.
 	value='{"version":1,"node":"c","boot_id":"11111111-1111-1111-1111-111111111111","dev":"d","gid":"::ffff:10.9.0.4","backups":[{"dev":"e","gid":"::ffff:10.1.0.1","addr":""}]}'
-	ectl put "$p/::ffff:10.9.0.4" "$value" || return
+	ectl put "$p/c/::ffff:10.9.0.4" "$value" || return
 	wait_for 5 said a.err "10.9.0.4' ignored: it has a GID of this node" &&
 		wait_for 5 said b.err "10.9.0.4' ignored: another node has" &&
-		wait_for 5 said a.err "entry 'foo' ignored: its key is not a GID" &&
+		wait_for 5 said a.err "entry 'foo' ignored: its key is not NODE/GID" &&
 		alive && ! said a.out "peer set c" && ! said b.out "peer set c" ||
 		return
 	# One that is good among them is taken.
 	value=${value//10.1.0.1/10.9.0.9}
-	ectl put "$p/::ffff:10.9.0.4" "$value" &&
-		wait_for 5 said a.out "peer set c nic ::ffff:10.9.0.4 backup ::ffff:10.9.0.9"
+	ectl put "$p/c/::ffff:10.9.0.4" "$value" &&
+		wait_for 5 said a.out "peer set c nic ::ffff:10.9.0.4 backup ::ffff:10.9.0.9" || return
+	# Under a key of its own it speaks for b, as if that had booted again.
+	value=${value//\"c\"/\"b\"}
+	ectl put "$p/c/::ffff:10.9.0.5" "${value//10.9.0.4/10.9.0.5}" &&
+		wait_for 5 said a.err "10.9.0.5' ignored: its 'node' differs from its key" &&
+		! said a.out "::ffff:10.9.0.5"
 }
 
 # A listing with garbage in it, and pages that are too large to take at once.
@@ -194,7 +205,7 @@ garbage_listed() {
 	for i in {1..20}; do
 		ectl del "/shift/v1/nics/big$i"
 	done
-	ectl del /shift/v1/nics/::ffff:10.9.0.4 && hold a 2 &&
+	ectl del --prefix /shift/v1/nics/c/ && hold a 2 &&
 		wait_for 10 said a.out "peer del c" && hold a 30
 }
 
@@ -277,12 +288,12 @@ key_deleted() {
 }
 
 key_overwritten() {
-	ectl put /shift/v1/nics/::ffff:10.1.0.1 garbage || return
+	ectl put /shift/v1/nics/a/::ffff:10.1.0.1 garbage || return
 	restored() {
 		key 10.1.0.1 && said ectl '"node":"a"'
 	}
 	wait_for 15 restored &&
-		said a.err "someone else wrote /shift/v1/nics/::ffff:10.1.0.1"
+		said a.err "someone else wrote /shift/v1/nics/a/::ffff:10.1.0.1"
 }
 
 # The address goes away: stays published.  Another comes: replaces it.
@@ -369,7 +380,7 @@ logs_in() {
 
 # The key of rxe1 is left out of the role at first: the rest is not held up by that.
 own_role() {
-	local p=/shift/v1/nics/::ffff
+	local p=/shift/v1/nics/a/::ffff
 	# because of that key; a busy etcd may be given up, and connected again
 	ended() { grep -q "etcd: lost.*permission denied" "$DIR/a.err"; }
 	ectl user add a:own && ectl role add a &&
@@ -381,13 +392,13 @@ own_role() {
 	mkdir -p "$DIR/run" && RUNTIME_DIRECTORY=$DIR/run start a
 	wait_for 60 said a.err "the user 'a' may not write $p:10.2.0.1" &&
 		wait_for 60 key 10.1.0.1 && wait_for 60 said a.err "etcd: connected" &&
-		wait_for 60 said run/report "warn this node may not write its entry ::ffff:10.2.0.1" &&
+		wait_for 60 said run/report "warn this node may not write its entry a/::ffff:10.2.0.1" &&
 		wait_for 60 said run/report "ok this node may not write entries of other nodes" &&
 		no_key 10.2.0.1 && ! ended || return
 	ectl role grant-permission a readwrite "$p:10.2.0.1" && wait_for 60 key 10.2.0.1 &&
 		gone() { ! said run/report "its entry"; } && wait_for 60 gone &&
 		(($(count a.err "may not write") == 1)) && ! ended &&
-		ectl get --prefix /shift/v1/nics/:: --keys-only &&
+		ectl get --prefix /shift/v1/nics/a/ --keys-only &&
 		(($(grep -c nics "$DIR/ectl") == 2)) && stop a TERM && [[ ! -e $DIR/run/report ]]
 }
 

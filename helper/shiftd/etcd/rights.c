@@ -12,8 +12,8 @@
 #include "shiftd/etcd/session.h"
 #include "shiftd/log.h"
 
-/* A GID that no device has, so that the key is nobody's. */
-#define NOBODY	"::"
+/* No node has this name, and no device this GID, so that the key is nobody's. */
+#define NOBODY	"/::"
 
 static void on_answer(const struct shift_http_result *result, void *arg)
 {
