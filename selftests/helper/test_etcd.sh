@@ -214,6 +214,7 @@ etcd_away() {
 	before=$(wc -l <"$DIR/a.out")
 	lost=$(count a.err "etcd: lost")
 	etcd_kill
+	wait_for 30 more_than a.err "etcd: lost" "$lost" || return
 	# Longer than lease and hold together.
 	sleep 10
 	alive && (($(wc -l <"$DIR/a.out") == before)) &&
