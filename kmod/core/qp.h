@@ -265,7 +265,6 @@ struct shift_qp_handback {
 /**
  * struct shift_qp_silence - a look at its own progress, as heartbeats on its path are lost
  * @ms: how long it takes, before deadline_scale; 0: none is under way.
- * @epoch: of the arming that it is about; in another one it is void.
  * @began_ns: ktime.
  * @sent, @received: how far the requester and the responder were then.
  *
@@ -273,7 +272,6 @@ struct shift_qp_handback {
  */
 struct shift_qp_silence {
 	unsigned int ms;
-	u32 epoch;
 	u64 began_ns;
 	u32 sent, received;
 };

@@ -117,6 +117,7 @@ void shift_qp_look_asked(struct shift_qp *sqp);
 
 /* silence.c; sqp->lock */
 bool shift_silence_begins(struct shift_qp *sqp);
+void shift_silence_over(struct shift_qp *sqp);
 bool shift_silence_look(struct shift_qp *sqp);
 int shift_silence_asked(struct shift_qp *sqp);
 

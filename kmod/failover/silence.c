@@ -58,15 +58,9 @@ static void look_begin(struct shift_qp *sqp, unsigned int ms)
 	struct shift_qp_silence *silence = &sqp->silence;
 
 	silence->ms = ms;
-	silence->epoch = sqp->fo.epoch;
 	silence->began_ns = ktime_get_ns();
 	progress(sqp, &silence->sent, &silence->received);
 	shift_qp_arm(sqp, ms);
-}
-
-static bool look_is_under_way(const struct shift_qp *sqp)
-{
-	return sqp->silence.ms && sqp->silence.epoch == sqp->fo.epoch;
 }
 
 static bool look_is_over(const struct shift_qp *sqp, unsigned int ms)
@@ -102,9 +96,19 @@ bool shift_silence_begins(struct shift_qp *sqp)
 	lockdep_assert_held(&sqp->lock);
 	if (!can_look(sqp))
 		return false;
-	if (!look_is_under_way(sqp))
+	if (!sqp->silence.ms)
 		look_begin(sqp, LOOK_MS);
 	return true;
+}
+
+/**
+ * shift_silence_over - the QP leaves RUN: a look that is under way is void
+ * @sqp: the QP, locked.
+ */
+void shift_silence_over(struct shift_qp *sqp)
+{
+	lockdep_assert_held(&sqp->lock);
+	sqp->silence.ms = 0;
 }
 
 /**
@@ -122,7 +126,7 @@ bool shift_silence_look(struct shift_qp *sqp)
 	unsigned int ms = sqp->silence.ms;
 
 	lockdep_assert_held(&sqp->lock);
-	if (!look_is_under_way(sqp) || !can_look(sqp))
+	if (!sqp->silence.ms || !can_look(sqp))
 		return false;
 	if (!look_is_over(sqp, ms)) {
 		shift_qp_arm_unless_set(sqp, LOOK_MS);	/* the timer was used for something else */
