@@ -143,7 +143,7 @@ def start_node(lab, node, kernel, archive):
         *(NICE + [state["nice"]] if state["nice"] else []),
         "qemu-system-x86_64", "-name", f"{lab.name}-node{node}",
         # Devices nobody uses cost the debug kernel seconds of ACPI bytecode.
-        "-machine", "q35,usb=off,vmport=off,sata=off,smbus=off,hpet=off,"
+        "-machine", "q35,usb=off,vmport=off,sata=off,smbus=off,hpet=off,i8042=off,"
                     "smm=off", "-cpu", PROCESSOR,
         "-global", "ICH9-LPC.acpi-pci-hotplug-with-bridge-support=off",
         *processor, "-m", memory,

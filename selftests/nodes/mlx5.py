@@ -20,7 +20,7 @@ from traffic import Verify
 from nodes import (after_failover, application_qp, dead_nic, exactly_once, failback, mlx5_soft,
                    operations, perftest, policy, programs, protocols, random_schedule,
                    second_failure, shapes, srq)
-from nodes.failover import (beating, dropped, on_backup, pull, start, survives,
+from nodes.failover import (WAYS, beating, dropped, on_backup, pull, start, survives,
                             wrong_is_caught)
 from nodes.mlx5_soft import ENVS, MODULE, inject, install, stats
 from nodes.pair_life import pair_of
@@ -522,7 +522,7 @@ def wrong_replay(bed):
     shift.setup(bed, shift.WRONG_MODULE)
     try:
         with devices(bed):
-            wrong_is_caught(bed)
+            wrong_is_caught(bed, *WAYS.values())
     finally:
         shift.forget(bed)
 

@@ -107,7 +107,7 @@ def rpings(bed, address, turns, **more):
 def rping(bed):
     """RDMA CM; SEND, READ and WRITE in turn, data checked."""
     address = bed.nodes[1].address(0)
-    rpings(bed, address, 1500)
+    rpings(bed, address, 1000)
 
 
 def neighbour_lost(bed, address=None):
@@ -126,7 +126,7 @@ def neighbour_lost(bed, address=None):
 def rping_neighbour(bed):
     """RDMA CM does not end the connection (UNREACHABLE)."""
     address = bed.nodes[1].address(0)
-    rpings(bed, address, 1500, meanwhile=partial(neighbour_lost, bed))
+    rpings(bed, address, 1000, meanwhile=partial(neighbour_lost, bed))
 
 
 def v6_address(node, rail):
@@ -155,7 +155,7 @@ def rping_ipv6(bed):
     """The connection is made by IPv6 addresses; the backup path has IPv4."""
     address = v6_address(bed.nodes[1], 0)
     with ipv6(bed):
-        rpings(bed, address, 1500, meanwhile=partial(neighbour_lost, bed, address))
+        rpings(bed, address, 1000, meanwhile=partial(neighbour_lost, bed, address))
     # one that has not noticed stays up
     wait_for("dead links of these addresses are not shown", lambda: not any(
         link["local_gid"].startswith("fd00:") and link["state"] != "up"
@@ -219,7 +219,7 @@ def interface_down(bed):
 def rping_interface(bed):
     """The neighbour goes with the interface; the address stays."""
     address = bed.nodes[1].address(0)
-    rpings(bed, address, 1500, meanwhile=partial(interface_down, bed))
+    rpings(bed, address, 1000, meanwhile=partial(interface_down, bed))
 
 
 @test("programs", "rping without a pair: RDMA CM tells of a lost neighbour", state=LOADED)

@@ -119,7 +119,7 @@ def wrong_replay(bed):
     """A line that is missing, or data that were told of."""
     shift.setup(bed, shift.WRONG_MODULE)
     try:
-        wrong_is_caught(bed, [options for options, _ in PROTOCOLS.values()])
+        wrong_is_caught(bed, *(options for options, _ in PROTOCOLS.values()))
     finally:
         bed.stop_processes()
         bed.plug_all()
