@@ -6,38 +6,25 @@
  * The application can write to the table.  So all that is read there is bounded, and what is wrong
  * there harms the application only.
  */
-#include <linux/delay.h>
-#include <linux/ktime.h>
-#include "core/node.h"
 #include "core/object.h"
 #include "core/provider.h"
 #include "core/qp.h"
-#include "core/queue.h"
-#include "core/ring.h"
 #include "core/srq.h"
-#include "pure/fsm.h"
-#include "pure/srq_id.h"
 #include "pure/wr.h"
+#include "srq/internal.h"
 #include "srq/srq.h"
 
-#define HOLD_US		20000	/* for a CQ to be registered again, scaled */
-
-static struct shift_abi_srq_table *srq_table(const struct shift_srq *ssrq)
-{
-	return ssrq->rings.table;
-}
-
-static struct shift_abi_srq_entry *srq_entry(const struct shift_srq *ssrq, u32 recv_id)
-{
-	return ssrq->rings.table + ssrq->rings.entry_offset +
-	       (size_t)(recv_id & SHIFT_RECV_ID_INDEX) * ssrq->rings.entry_size;
-}
-
-/* Take over the receive with this id; post_lock. */
-static void srq_take(struct shift_srq *ssrq, u32 recv_id)
+/**
+ * shift_srq_take - take over a receive of the provider's table, unless it was already
+ * @ssrq: the SRQ; post_lock.
+ * @recv_id: its id, whose index is within the table.
+ *
+ * Context: any, under a spinlock.
+ */
+void shift_srq_take(struct shift_srq *ssrq, u32 recv_id)
 {
 	struct shift_srq_record *rec = &ssrq->rec;
-	const struct shift_abi_srq_entry *e = srq_entry(ssrq, recv_id);
+	const struct shift_abi_srq_entry *e = shift_srq_entry(ssrq, recv_id);
 	u32 i, index = recv_id & SHIFT_RECV_ID_INDEX;
 	struct shift_srq_recv *recv = &rec->recv[index];
 	struct shift_sge *sge = &rec->sge[(size_t)index * max(ssrq->max_sge, 1u)];
@@ -89,11 +76,18 @@ static u32 srq_lent(const struct shift_srq *ssrq)
 	       ssrq->sdev->provider->srq->posted(ssrq) : 0;
 }
 
-/*
- * Lend a receive to the application's ring, as if the application had posted it there: the kernel
- * forgets it, and finds it again as it has found it first, in srq_take_outstanding(); post_lock.
+/**
+ * shift_srq_lend - lend a receive to the application's ring
+ * @ssrq: the SRQ; post_lock.
+ * @recv: one that is posted nowhere.
+ *
+ * It is as if the application had posted it there: the kernel forgets it, and finds it again as it
+ * has found it first (takeover.c).
+ *
+ * Context: any, under a spinlock.
+ * Return: 0; a negative errno: the ring is full.
  */
-static int srq_lend(struct shift_srq *ssrq, struct shift_srq_recv *recv)
+int shift_srq_lend(struct shift_srq *ssrq, struct shift_srq_recv *recv)
 {
 	struct shift_srq_record *rec = &ssrq->rec;
 	u32 index = recv->recv_id & SHIFT_RECV_ID_INDEX;
@@ -144,11 +138,16 @@ static bool srq_keeps(const struct shift_srq_record *rec)
 	       rec->npending <= DIV_ROUND_UP(rec->npending + rec->nposted, 4);
 }
 
-/*
- * Post what can be posted; post_lock.  If QPs draw from the ring as well as from the pool, each of
- * both gets what is next when it has fewer.
+/**
+ * shift_srq_post - post what can be posted
+ * @ssrq: the SRQ; post_lock.
+ *
+ * If QPs draw from the ring as well as from the pool, each of both gets what is next when it has
+ * fewer.
+ *
+ * Context: any, under a spinlock.
  */
-static void srq_post_all(struct shift_srq *ssrq)
+void shift_srq_post(struct shift_srq *ssrq)
 {
 	struct shift_srq_record *rec = &ssrq->rec;
 
@@ -159,15 +158,20 @@ static void srq_post_all(struct shift_srq *ssrq)
 		bool room = rec->post_to && rec->nposted < rec->depth;
 
 		if (rec->lends && ssrq->rings.registered && !READ_ONCE(ssrq->spoiled) &&
-		    (!room || srq_lent(ssrq) < rec->nposted) && !srq_lend(ssrq, recv))
+		    (!room || srq_lent(ssrq) < rec->nposted) && !shift_srq_lend(ssrq, recv))
 			continue;
 		if (!room || srq_keeps(rec) || srq_post_one(ssrq, recv))
 			return;
 	}
 }
 
-/* Take over what was posted since the last look, in order; post_lock. */
-static void srq_ingest(struct shift_srq *ssrq)
+/**
+ * shift_srq_ingest - take over what the application has posted since the last look, in order
+ * @ssrq: the SRQ; post_lock.
+ *
+ * Context: any, under a spinlock.
+ */
+void shift_srq_ingest(struct shift_srq *ssrq)
 {
 	struct shift_srq_record *rec = &ssrq->rec;
 	u32 n, mask = ssrq->rings.entries - 1;
@@ -175,17 +179,17 @@ static void srq_ingest(struct shift_srq *ssrq)
 
 	lockdep_assert_held(&ssrq->post_lock);
 	/* before the order, and the entries, up to there are read */
-	posted = smp_load_acquire(&srq_table(ssrq)->posted);
+	posted = smp_load_acquire(&shift_srq_table(ssrq)->posted);
 
 	for (n = 0; n < ssrq->rings.entries && rec->seen != posted; n++, rec->seen++) {
-		u32 recv_id = READ_ONCE(srq_table(ssrq)->order[rec->seen & mask]);
+		u32 recv_id = READ_ONCE(shift_srq_table(ssrq)->order[rec->seen & mask]);
 		u32 index = recv_id & SHIFT_RECV_ID_INDEX;
 
 		if (recv_id >> SHIFT_RECV_ID_GENERATION && index < ssrq->rings.entries &&
 		    recv_id != rec->known[index] &&
 		    /* an entry is filled in before it has its id */
-		    recv_id == smp_load_acquire(&srq_entry(ssrq, recv_id)->recv_id))
-			srq_take(ssrq, recv_id);
+		    recv_id == smp_load_acquire(&shift_srq_entry(ssrq, recv_id)->recv_id))
+			shift_srq_take(ssrq, recv_id);
 	}
 	rec->seen = posted;
 }
@@ -200,243 +204,19 @@ void shift_srq_doorbell(struct shift_srq *ssrq)
 {
 	spin_lock_bh(&ssrq->post_lock);
 	if (ssrq->rec.away) {
-		srq_ingest(ssrq);
-		srq_post_all(ssrq);
+		shift_srq_ingest(ssrq);
+		shift_srq_post(ssrq);
 	}
-	spin_unlock_bh(&ssrq->post_lock);
-}
-
-/* Is an error completion of a QP kept from the application?  As shift_cqe_filter() decides. */
-static bool srq_error_is_kept(struct shift_srq *ssrq, u32 qpn)
-{
-	struct shift_qp *sqp;
-
-	list_for_each_entry(sqp, &ssrq->members, srqm.node) {
-		enum shift_state state = READ_ONCE(sqp->fo.state);
-
-		if (sqp->qpn == qpn)
-			return test_bit(SHIFT_QPB_FENCED, &sqp->pend.flags) ||
-			       test_bit(SHIFT_QPB_STALE, &sqp->pend.flags) ||
-			       (state != SHIFT_ST_OFF && state != SHIFT_ST_APP);
-	}
-	return false;
-}
-
-/* A completion lies in a CQ: its receive is not outstanding. */
-static void srq_note_completed(void *arg, u64 wr_id, u32 status, u32 qpn)
-{
-	struct shift_srq *ssrq = arg;
-	u32 recv_id = shift_srq_id_of(wr_id, ssrq->rings.key, ssrq->rings.entries);
-
-	if (recv_id && recv_id == READ_ONCE(srq_entry(ssrq, recv_id)->recv_id) &&
-	    (!status || !srq_error_is_kept(ssrq, qpn)))
-		ssrq->rec.known[recv_id & SHIFT_RECV_ID_INDEX] = recv_id;
-}
-
-/* The same, if a completion names the entry: @index.  See srq_note_entries(). */
-static void srq_note_entry(void *arg, u64 index, u32 status, u32 qpn)
-{
-	struct shift_srq *ssrq = arg;
-	struct shift_qp *sqp;
-	u32 i;
-
-	if (index >= ssrq->rings.entries)
-		return;
-	list_for_each_entry(sqp, &ssrq->members, srqm.node)
-		if (sqp->qpn == qpn && (!status || !srq_error_is_kept(ssrq, qpn)))
-			goto completed;
-	/* errors of one that was destroyed are dropped, and their receives stay in the table */
-	for (i = 0; i < min_t(u32, ssrq->nleavers, SHIFT_SRQ_LEAVERS); i++)
-		if (ssrq->leaver[i] == qpn && !status)
-			goto completed;
-	return;
-completed:
-	ssrq->rec.known[index] = ssrq->rec.scratch[index].recv_id;
-}
-
-/*
- * Note which receive is in each entry, before the CQs are looked at.  As long as a CQ has a
- * completion that names an entry, nothing else can be posted in that entry.
- */
-static void srq_note_entries(struct shift_srq *ssrq)
-{
-	u32 i;
-
-	for (i = 0; i < ssrq->rings.entries; i++) {
-		/* before any CQ is read */
-		ssrq->rec.scratch[i].recv_id = smp_load_acquire(&srq_entry(ssrq, i)->recv_id);
-	}
-}
-
-/* Look through all CQs of the SRQ.  One that is being resized is registered again in a moment. */
-static int srq_scan_cqs(struct shift_srq *ssrq)
-{
-	const struct shift_srq_ops *ops = ssrq->sdev->provider->srq;
-	u64 end = shift_from_now_us(HOLD_US);
-	struct shift_srq_cq *link;
-	int err;
-
-	if (ops->by_entry)
-		srq_note_entries(ssrq);
-	for (;;) {
-		err = 0;
-		down_read(&ssrq->sdev->ring_sem);
-		list_for_each_entry(link, &ssrq->cqs, node) {
-			bool gone;
-
-			spin_lock_bh(&link->scq->lock);
-			gone = !link->scq->cq;
-			spin_unlock_bh(&link->scq->lock);
-			if (shift_cq_registered(link->scq))
-				ops->unpolled(link->scq, ops->by_entry ? srq_note_entry :
-					      srq_note_completed, ssrq);
-			else if (!gone)
-				err = -EIO;
-		}
-		up_read(&ssrq->sdev->ring_sem);
-		if (!err || ktime_get_ns() > end)
-			return err;
-		usleep_range(500, 1000);
-	}
-}
-
-/*
- * Take over what is outstanding in the table and is not known: what the application's ring has, or
- * what a QP had begun to receive into.  No QP that draws from the ring executes one packet more.
- */
-static int srq_take_outstanding(struct shift_srq *ssrq)
-{
-	struct shift_srq_record *rec = &ssrq->rec;
-	u32 i, n;
-	u64 posted;
-	int err;
-
-	err = srq_scan_cqs(ssrq);
-	if (err)
-		return err;
-	if (ssrq->sdev->provider->srq->empty)
-		ssrq->sdev->provider->srq->empty(ssrq);
-	/* the provider fills in an entry, then its id, then counts it */
-	posted = smp_load_acquire(&srq_table(ssrq)->posted);
-	for (i = 0; i < ssrq->rings.entries; i++) {
-		/* before the rest of the entry is read */
-		rec->scratch[i].recv_id = smp_load_acquire(&srq_entry(ssrq, i)->recv_id);
-		rec->scratch[i].seq = READ_ONCE(srq_entry(ssrq, i)->seq);
-	}
-	n = shift_srq_ids_outstanding(rec->scratch, ssrq->rings.entries, rec->known, posted);
-	spin_lock_bh(&ssrq->post_lock);
-	for (i = 0; i < n; i++)
-		srq_take(ssrq, rec->scratch[i].recv_id);
-	/* a KICK may have looked further */
-	if ((s64)(posted - rec->seen) > 0)
-		rec->seen = posted;
-	spin_unlock_bh(&ssrq->post_lock);
-	return 0;
-}
-
-/*
- * Take over the outstanding receives of the application's ring.  No QP on the SRQ executes one
- * packet more.  The application may go on posting: what it posts is either in the table when that
- * is looked at, or is followed by a KICK.
- */
-static int srq_take_from_ring(struct shift_srq *ssrq)
-{
-	struct ib_srq_attr attr = {}, none = {};
-	int err;
-
-	shift_word_write(&ssrq->rings.flag, SHIFT_SRQ_FLAG_AWAY);
-	shift_fence_barrier();
-	/*
-	 * From now on the kernel watches the limit, and not the device.  If the device does not
-	 * tell whether its event is still to come, the application rather gets two.
-	 */
-	if (!ssrq->rec.away && !ssrq->sdev->saved.query_srq(ssrq->srq, &attr)) {
-		WRITE_ONCE(ssrq->rec.limit, attr.srq_limit);
-		if (attr.srq_limit)
-			ssrq->sdev->saved.modify_srq(ssrq->srq, &none, IB_SRQ_LIMIT, NULL);
-	}
-	err = srq_take_outstanding(ssrq);
-	if (err)
-		return err;
-	/* a KICK that comes earlier is about posts that are looked at once more */
-	spin_lock_bh(&ssrq->post_lock);
-	ssrq->rec.away = true;
-	spin_unlock_bh(&ssrq->post_lock);
-	return 0;
-}
-
-/* What was posted on the pool in use and is not completed is to be posted elsewhere; post_lock. */
-static void srq_recall(struct shift_srq *ssrq)
-{
-	struct shift_srq_record *rec = &ssrq->rec;
-	struct shift_srq_recv *recv;
-
-	lockdep_assert_held(&ssrq->post_lock);
-	list_for_each_entry(recv, &rec->posted, node)
-		recv->state = SHIFT_SRQ_RECV_PENDING;
-	list_splice_init(&rec->posted, &rec->pending);
-	rec->npending += rec->nposted;
-	rec->nposted = 0;
-	rec->post_to = NULL;
-}
-
-static void srq_take_from_pool(struct shift_srq *ssrq)
-{
-	spin_lock_bh(&ssrq->post_lock);
-	srq_recall(ssrq);
 	spin_unlock_bh(&ssrq->post_lock);
 }
 
 /**
- * shift_srq_pool_lost - the device of the pool in use goes, and no QP is on the pool any more
- * @ssrq: the SRQ; its lock is held.
+ * shift_srq_tell_limit - send the application the event of the SRQ's limit, once
+ * @ssrq: the SRQ; post_lock.
  *
- * QPs that draw from the application's ring get what was posted there.
- *
- * Context: process context.
+ * Context: any, under a spinlock.
  */
-void shift_srq_pool_lost(struct shift_srq *ssrq)
-{
-	lockdep_assert_held(&ssrq->lock);
-	srq_take_from_pool(ssrq);
-	spin_lock_bh(&ssrq->post_lock);
-	srq_post_all(ssrq);
-	spin_unlock_bh(&ssrq->post_lock);
-}
-
-/**
- * shift_srq_take_over - move all that is outstanding to ssrq->target
- * @ssrq: the SRQ; its lock is held, and no QP draws from ssrq->pool any more.
- *
- * Context: process context; sleeps for some ms.
- * Return: 0; a negative errno: it is not known what is outstanding.
- */
-int shift_srq_take_over(struct shift_srq *ssrq)
-{
-	int err = 0;
-
-	lockdep_assert_held(&ssrq->lock);
-	if (!ssrq->rings.registered || !ssrq->srq)
-		return -EIO;
-	if (ssrq->pool)
-		srq_take_from_pool(ssrq);
-	else if (READ_ONCE(ssrq->spoiled))
-		err = -EBUSY;	/* another ring may have some, or a QP may draw from this one */
-	else
-		err = srq_take_from_ring(ssrq);
-	if (err)
-		return err;
-	spin_lock_bh(&ssrq->post_lock);
-	ssrq->rec.post_to = ssrq->target->srq;
-	ssrq->rec.post_path = ssrq->target->path;
-	ssrq->rec.depth = ssrq->target->depth;
-	srq_ingest(ssrq);
-	srq_post_all(ssrq);
-	spin_unlock_bh(&ssrq->post_lock);
-	return 0;
-}
-
-static void srq_tell_limit(struct shift_srq *ssrq)
+void shift_srq_tell_limit(struct shift_srq *ssrq)
 {
 	struct ib_event event = { .event = IB_EVENT_SRQ_LIMIT_REACHED };
 	struct ib_srq *srq = ssrq->srq;
@@ -449,89 +229,18 @@ static void srq_tell_limit(struct shift_srq *ssrq)
 	srq->event_handler(&event, srq->srq_context);
 }
 
-static void srq_limit_event(struct shift_srq *ssrq)
+/**
+ * shift_srq_look_at_limit - tell the application if fewer receives are left than its limit
+ * @ssrq: an SRQ that is away; post_lock.
+ *
+ * Context: any, under a spinlock.
+ */
+void shift_srq_look_at_limit(struct shift_srq *ssrq)
 {
 	const struct shift_srq_record *rec = &ssrq->rec;
 
 	if (rec->limit && rec->npending + rec->nposted + srq_lent(ssrq) < rec->limit)
-		srq_tell_limit(ssrq);
-}
-
-/**
- * shift_srq_lends - QPs begin to draw from the application's ring, or have stopped
- * @ssrq: an SRQ that is away; its lock is held.
- * @lends: they begin; else no QP draws from the ring any more.
- *
- * While they do, the ring gets a share of the receives.  What is left of it is taken back then.
- *
- * Context: process context; sleeps for some ms.
- */
-void shift_srq_lends(struct shift_srq *ssrq, bool lends)
-{
-	lockdep_assert_held(&ssrq->lock);
-	if (ssrq->rec.lends == lends || shift_srq_is_one_way(ssrq))
-		return;
-	spin_lock_bh(&ssrq->post_lock);
-	ssrq->rec.lends = lends;
-	spin_unlock_bh(&ssrq->post_lock);
-	/* if the CQs cannot be looked at the rest stays in the ring, for QPs that come later */
-	if (!lends && (!ssrq->rings.registered || ssrq->dead || READ_ONCE(ssrq->spoiled) ||
-		       srq_take_outstanding(ssrq)))
-		return;
-	spin_lock_bh(&ssrq->post_lock);
-	srq_post_all(ssrq);
-	spin_unlock_bh(&ssrq->post_lock);
-}
-
-/* The device watches the limit again.  If it refuses, the application rather gets its event now. */
-static void srq_watch_no_more(struct shift_srq *ssrq)
-{
-	struct ib_srq_attr attr = { .srq_limit = READ_ONCE(ssrq->rec.limit) };
-
-	if (!attr.srq_limit ||
-	    !ssrq->sdev->saved.modify_srq(ssrq->srq, &attr, IB_SRQ_LIMIT, NULL))
-		return;
-	spin_lock_bh(&ssrq->post_lock);
-	srq_tell_limit(ssrq);
-	spin_unlock_bh(&ssrq->post_lock);
-}
-
-/**
- * shift_srq_give_back - put all receives back into the application's ring, for good
- * @ssrq: an SRQ that is away; its lock is held, and no QP draws from a pool.
- *
- * The provider holds its lock, so that it posts nothing now.  From here on it posts as if its SRQ
- * had never been away.
- *
- * Context: process context; sleeps.
- * Return: true; false: there is no room for all of them, and nothing was done.
- */
-bool shift_srq_give_back(struct shift_srq *ssrq)
-{
-	struct shift_srq_record *rec = &ssrq->rec;
-	struct shift_srq_recv *recv, *next;
-	bool room;
-
-	lockdep_assert_held(&ssrq->lock);
-	spin_lock_bh(&ssrq->post_lock);
-	/* its KICK may be under way, and finds nothing then */
-	srq_ingest(ssrq);
-	room = ssrq->sdev->provider->srq->posted(ssrq) + rec->npending + rec->nposted <
-	       ssrq->rings.ring.slots;
-	if (room) {
-		srq_recall(ssrq);
-		rec->lends = true;
-		list_for_each_entry_safe(recv, next, &rec->pending, node)
-			srq_lend(ssrq, recv);
-		srq_limit_event(ssrq);
-		rec->lends = false;
-		rec->away = false;
-		shift_word_write(&ssrq->rings.flag, 0);
-	}
-	spin_unlock_bh(&ssrq->post_lock);
-	if (room)
-		srq_watch_no_more(ssrq);
-	return room;
+		shift_srq_tell_limit(ssrq);
 }
 
 /**
@@ -547,7 +256,7 @@ bool shift_srq_watch_limit(struct shift_srq *ssrq)
 
 	spin_lock_bh(&ssrq->post_lock);
 	if (ssrq->rec.lends)
-		srq_limit_event(ssrq);
+		shift_srq_look_at_limit(ssrq);
 	again = ssrq->rec.lends && ssrq->rec.limit;
 	spin_unlock_bh(&ssrq->post_lock);
 	return again;
@@ -573,8 +282,8 @@ void shift_srq_got(struct shift_qp *sqp, struct shift_srq_recv *recv,
 		recv->state = SHIFT_SRQ_RECV_DONE;
 		list_move_tail(&recv->node, &sqp->srqm.done);
 		ssrq->rec.nposted--;
-		srq_limit_event(ssrq);
-		srq_post_all(ssrq);
+		shift_srq_look_at_limit(ssrq);
+		shift_srq_post(ssrq);
 	}
 	spin_unlock_bh(&ssrq->post_lock);
 }

@@ -43,16 +43,18 @@ bool shift_srq_pool_fits(struct shift_qp *sqp, u8 path, const struct shift_srq_p
 void shift_srq_got(struct shift_qp *sqp, struct shift_srq_recv *recv,
 		   const struct shift_recv *got);	/* ledger_lock */
 int shift_srq_deliver(struct shift_qp *sqp, bool all);		/* ledger_lock */
-int shift_srq_take_over(struct shift_srq *ssrq);	/* ssrq->lock */
 void shift_srq_doorbell(struct shift_srq *ssrq);
-void shift_srq_pool_lost(struct shift_srq *ssrq);		/* ssrq->lock */
-bool shift_srq_give_back(struct shift_srq *ssrq);		/* ssrq->lock */
-void shift_srq_lends(struct shift_srq *ssrq, bool lends);	/* ssrq->lock */
 bool shift_srq_watch_limit(struct shift_srq *ssrq);
 void shift_srq_drop_done(struct shift_qp *sqp);
 
 /* reg.c */
 int shift_srq_register(struct shift_srq *ssrq, const struct shift_abi_reg_srq *reg);
 void shift_srq_unregister(struct shift_srq *ssrq);
+
+/* takeover.c; ssrq->lock */
+int shift_srq_take_over(struct shift_srq *ssrq);
+void shift_srq_pool_lost(struct shift_srq *ssrq);
+void shift_srq_lends(struct shift_srq *ssrq, bool lends);
+bool shift_srq_give_back(struct shift_srq *ssrq);
 
 #endif /* SHIFT_SRQ_SRQ_H */
