@@ -206,6 +206,42 @@ def rping_killed(bed):
     bed.plug_all()
 
 
+def timewait(pull, ending, bed):
+    """One end disconnects over a dead path: both are told, and both leave timewait."""
+    address = bed.nodes[1].address(0)
+    serving = bed.nodes[1].start(["cm_edge", address], env=bed.nics.env)
+    serving.wait_line("^listening$")
+    running = bed.nodes[0].start(["cm_edge", address, "connect"], env=bed.nics.env)
+    ends = running, serving
+    for end in ends:
+        end.wait_line("^connected$")
+    for node in bed.nodes[:2]:
+        shift.protected(node, 1)
+    before = disconnected(bed)
+    running.send("ping 10")
+    running.wait_line("^ok$", 60)
+    bed.nodes[pull].link(0, False)
+    for node in bed.nodes[:2]:
+        shift.protected(node, 1, "fallback")
+    seen = len(running.lines)
+    running.send("ping 10")
+    running.wait_line("^ok$", 60, start=seen)
+    ends[ending].send("end")
+    for end in ends:
+        # 0: the other end has answered; it is -ETIMEDOUT if it was never reached
+        end.wait_line("^disconnected 0$", 180)
+        end.wait_line("^timewait over$", 180)
+        end.expect(0)
+    check(disconnected(bed) > before, "no request to disconnect went over another path")
+    bed.plug_all()
+
+
+add("programs", "timewait of a connection: the client ends it, its cable is out",
+    partial(timewait, 0, 0), STOCK)
+add("programs", "timewait of a connection: the server ends it, the client's cable is out",
+    partial(timewait, 0, 1))
+
+
 def interface_down(bed):
     """The client's interface is taken down beside its cable, and both are back."""
     client = bed.nodes[0]
