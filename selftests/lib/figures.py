@@ -14,6 +14,8 @@ from traffic import Verify, perftest
 NS_PER_INSTRUCTION = 8      # lab up --icount
 STOCK_DIR = "/opt/rdma-core-stock"
 STOCK = {"LD_LIBRARY_PATH": f"{STOCK_DIR}/lib"}
+TRACING = "/sys/kernel/tracing"
+TRANSITION = "events/shift/shift_qp_transition"
 PART, PARTS = 50, 10            # messages of 64 KiB
 RESULT = re.compile(r"^\s*(\d+)\s+(\d+)\s+([\d.]+)\s+([\d.]+)\s+([\d.]+)", re.M)
 
@@ -58,6 +60,12 @@ def call_cost(kind, qps, count, bed, env):
 post_cost = partial(call_cost, "post", 1, 1000)
 rtr_cost = partial(call_cost, "rtr", 32, 8)
 rts_cost = partial(call_cost, "rts", 32, 8)
+
+
+def register_cost(mebibytes, count, bed, env):
+    """Microseconds of ibv_reg_mr; with the module it makes a mirror, too."""
+    text = bed.nodes[0].must(["reg_cost", "rxe0", mebibytes, count], env=env, timeout=300)
+    return int(re.search(r"^reg (\d+)", text, re.M).group(1)) / 1e3
 
 
 class Series:
@@ -235,6 +243,50 @@ def storm(bed, qps, with_module=True):
     bed.stop_processes()
     bed.plug_all()
     return used, took
+
+
+def protection(bed):
+    """Milliseconds from a QP's RTS to its protection, by the clock of the client's kernel."""
+    client = bed.nodes[0]
+    client.must(f"cd {TRACING} && echo 'r:modified rdma_rxe:rxe_modify_qp' >kprobe_events && "
+                f"echo 1 >events/kprobes/modified/enable && echo 1 >{TRANSITION}/enable && "
+                "echo >trace")
+    verify = Verify(*bed.nodes, "--iters", 10)
+    shift.protected(client, 1)
+    verify.go()
+    verify.end()
+    text = client.must(f"cd {TRACING} && cat trace && echo 0 >{TRANSITION}/enable && "
+                       "echo 0 >events/kprobes/modified/enable && echo >kprobe_events")
+    paired = re.search(r" (\d+\.\d+): shift_qp_transition: .*event=PAIRED", text)
+    modified = re.findall(r" (\d+\.\d+): modified: ", text[:paired.start()])
+    return (float(paired.group(1)) - float(modified[-1])) * 1e3
+
+
+def around_failback(bed):
+    """MB/s of 64 KiB WRITEs of a QP before its cable was pulled, and after it is home again."""
+    verify = Verify(*bed.nodes, "--size", 65536, "--depth", 16, "--progress", PART,
+                    device="rxe0")
+    for node in bed.nodes:
+        shift.protected(node, 1)
+    verify.go()
+
+    def speed():
+        seen = len(verify.client.lines)
+        verify.more(PARTS + 2)
+        lines = [when for when, line in verify.client.lines[seen:]
+                 if line.startswith("progress ")]
+        return PART * PARTS * 65536 / 1e6 / (lines[1 + PARTS] - lines[1])
+    before = speed()
+    bed.nodes[0].link(0, False)
+    for node in bed.nodes:
+        shift.protected(node, 1, "fallback")
+    bed.plug_all()
+    shift.wait_session(bed, 2)
+    shift.home(bed, 1)
+    after = speed()
+    verify.finish()
+    bed.stop_processes()
+    return before, after
 
 
 def fallback(bed, device):

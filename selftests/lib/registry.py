@@ -23,25 +23,30 @@ class Skip(Exception):
 class Test:
     """One test: a function of a Testbed."""
 
-    def __init__(self, suite, name, function, kernels, state):
+    def __init__(self, suite, name, function, kernels, state, leaves):
         self.suite = suite
         self.name = name
         self.function = function
         self.kernels = kernels
         self.state = state
+        self.leaves = leaves
 
 
 TESTS = []
 
 
-def add(suite, name, function, kernels=FULL, state=SHIFT):
-    """Declare a test."""
-    TESTS.append(Test(suite, name, function, kernels, state))
+def add(suite, name, function, kernels=FULL, state=SHIFT, leaves=None):
+    """Declare a test.
+
+    state: what it finds on the nodes; leaves: what they are in when it has passed, if that is
+    something else.
+    """
+    TESTS.append(Test(suite, name, function, kernels, state, leaves or state))
 
 
-def test(suite, name, kernels=FULL, state=SHIFT):
+def test(suite, name, kernels=FULL, state=SHIFT, leaves=None):
     """Decorate a function of a Testbed as a test."""
     def register(function):
-        add(suite, name, function, kernels, state)
+        add(suite, name, function, kernels, state, leaves)
         return function
     return register

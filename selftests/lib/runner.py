@@ -136,6 +136,8 @@ class Runner:
         if trouble:
             # Whatever is wrong now must not be the next test's trouble.
             self.abandon()
+        elif not skipped:
+            self.state = test.leaves
         return (not trouble, skipped, "\n".join(trouble),
                 time.monotonic() - began)
 

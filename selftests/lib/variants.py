@@ -161,6 +161,7 @@ VARIANTS = {
         "random_schedule: 1 of seed *", "random_schedule: 12 of seed *",
         # the code that these run is run by the other tests of this kernel, too
         "module: rmmod after protected traffic leaves no trace",
+        "memory: an application at its memlock limit",
         "after_failover: all, both directions", "control: module: data, *",
         "policy: backup and default dead: the error comes in time",
         "mlx5_soft: garbage in rings and doorbell records",

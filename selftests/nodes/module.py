@@ -4,7 +4,7 @@
 import re
 
 import shift
-from registry import BARE, FULL, LOADED, MAIN, STOCK, test
+from registry import BARE, FULL, LOADED, MAIN, SHIFT, STOCK, test
 from testbed import PATCHED, PREFIX, check, wait_for
 from traffic import PERFTEST_PORT, Verify, listening, perftest
 
@@ -191,10 +191,12 @@ def short_of_memory(node):
     return found
 
 
-@test("memory", "each allocation of a control verb fails once", ("debug",))
+@test("memory", "each allocation of a control verb fails once", ("debug",), BARE, SHIFT)
 def allocations(bed):
     """No call fails for want of what only its mirror needs."""
     node = bed.nodes[0]
+    plain = short_of_memory(node)
+    shift.setup(bed)
     counters = shift.Counters(bed)
     mirrored = short_of_memory(node)
     check(counters.delta("mirror_failed")[0] > 0, "no mirror failed")
@@ -203,9 +205,6 @@ def allocations(bed):
         shift.protected(each, 1)
     verify.go()
     verify.end()
-    shift.forget(bed)
-    plain = short_of_memory(node)
-    shift.setup(bed)
     for name, (count, failed) in plain.items():
         ours = mirrored[name][0] - count
         text = f"{name}: with the module {mirrored[name]}, without {plain[name]}"

@@ -3,8 +3,9 @@
 
 Over libfabric (its providers verbs and ofi_rxm): RC QPs with receive queues of their own,
 connected by RDMA CM; short messages are SENDs, long ones are asked for by a SEND and
-fetched by READs. Open MPI over UCX has not been tried (UCX itself: ucx.py). The openib BTL cannot
-be: Debian builds it without RDMA CM.
+fetched by READs. Open MPI over UCX does not run here: its connections are made over UD, which
+ends in "Endpoint timeout" on rxe without any module (UCX itself: ucx.py). The openib BTL cannot be
+tried: Debian builds it without RDMA CM.
 """
 
 from pathlib import Path
