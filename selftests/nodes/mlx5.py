@@ -19,7 +19,7 @@ from traffic import Verify
 
 from nodes import (after_failover, application_qp, dead_nic, exactly_once, failback, mlx5_soft,
                    operations, perftest, policy, programs, protocols, random_schedule,
-                   second_failure, shapes, srq)
+                   second_failure, shapes)
 from nodes.failover import (WAYS, beating, dropped, on_backup, pull, start, survives,
                             wrong_is_caught)
 from nodes.mlx5_soft import ENVS, MODULE, inject, install, stats
@@ -85,19 +85,6 @@ def on_mlx5_kept(function, bed):
     """The same; what is home stays on the kernel's QPs: the module parameter handback is off."""
     with devices(bed, KEEPING):
         function(bed)
-
-
-SRQ = "/sys/module/rdma_shift/parameters/mlx5_srq"
-
-
-def on_mlx5_srq(function, bed, nics=KEEPING):
-    """The same, while QPs on SRQs are protected: those that are home stay on the kernel's QPs."""
-    with devices(bed, nics):
-        each(bed.nodes, lambda node: node.must(f"echo 1 >{SRQ}"))
-        try:
-            function(bed)
-        finally:
-            each(bed.nodes, lambda node: node.must(f"echo 0 >{SRQ}"))
 
 
 def failover(side, options, bed, qps=1):
@@ -384,56 +371,6 @@ def stays_returned(verify, bed):
     counters.still("handbacks", "failed", "illegal", "msg_bad")
 
 
-def one_way(bed):
-    """The receives have left the ring for good: no QP is connected that would draw from it."""
-    client, server = bed.nodes[:2]
-    words = ["share_edge", bed.nics.default]
-    receiver = server.start(words, env=bed.nics.env)
-    receiver.wait_line("^ready$")
-
-    def connect(number):
-        seen = len(receiver.lines)
-        receiver.send("next")
-        check(srq.Ends.said(receiver, seen) == "listening", "the server does not listen")
-        sender = client.start([*words, server.address(CONTROL_RAIL), str(number)],
-                              env=bed.nics.env)
-        return sender, seen
-
-    first, seen = connect(0)
-    first.wait_line("^ready$")
-    check(srq.Ends.said(receiver, seen + 1) == "ok", "not connected")
-    shift.protected(server, 1)
-    srq.message(receiver, first, 20)
-    shift.must(server, "pair", "drain", bed.nics.default)
-    shift.protected(server, 1, "fallback")
-    srq.message(receiver, first, 50)
-    shift.must(server, "pair", "undrain", bed.nics.default)
-    shift.protected(server, 1, "returned")
-    srq.message(receiver, first, 50)
-    connect(1)
-    receiver.expect(2)
-    check("busy" in receiver.text, f"not refused as busy: {receiver.tail()}")
-
-
-def unconnected(bed):
-    """A QP that is not connected yet keeps the others, which would lock it out."""
-    client, server = bed.nodes[:2]
-    words = ["share_edge", bed.nics.default]
-    receiver = server.start(words, env=bed.nics.env)
-    receiver.wait_line("^ready$")
-    receiver.send("next")
-    receiver.wait_line("^listening$")
-    sender = client.start([*words, server.address(CONTROL_RAIL), "0"], env=bed.nics.env)
-    sender.wait_line("^ready$")
-    shift.protected(server, 1)
-    seen = len(receiver.lines)
-    receiver.send("next")
-    check(srq.Ends.said(receiver, seen) == "listening", "the server does not listen")
-    wait_for("both are unprotected, the first one for the other", lambda: sorted(
-        (row["state"], row["reason"]) for row in shift.qps(server)) ==
-             [("unprotected", "not-rts"), ("unprotected", "srq")])
-
-
 def not_covered(reason, options, bed):
     """Unprotected, and as without the module."""
     client = bed.nodes[0]
@@ -579,21 +516,6 @@ def register():
             ("not handed back: a NIC that does not work again after RESET", kept_home, FULL),
             ("a NIC without a cable is tried when it has one", untried, FULL)):
         add("mlx5", name, partial(on_mlx5, function), kernels)
-    for name, (options, qps, side, _kernels) in srq.FAULTS.items():
-        add("mlx5", f"SRQ: {name}",
-            partial(on_mlx5_srq, partial(srq.fault, options, qps, side)), FULL)
-    for name, (move, options, qps, *sides) in srq.MOVES.items():
-        add("mlx5", f"SRQ: {name}",
-            partial(on_mlx5_srq, partial(move, options, qps, *sides)), FULL)
-    for name, function in (
-            ("ACKs of SENDs lost", srq.lost_acks),
-            ("the limit is reached while it is away", srq.limit),
-            ("no more connections once it is away", one_way),
-            ("a QP that is not connected yet keeps it", unconnected)):
-        add("mlx5", f"SRQ: {name}", partial(on_mlx5_srq, function), FULL)
-    add("mlx5", "SRQ: not handed back", partial(
-        on_mlx5_srq, lambda bed: stays_returned(
-            start(bed, "--ops", "send", "--bidir", "--srq", *SMALL), bed), nics=MLX5), FULL)
     # by hand: elsewhere QPs without a send queue are moved as well
     add("mlx5", "shapes: each with sends at both ends is moved, the client's cable",
         partial(on_mlx5, partial(shapes.shapes, "local", shapes.WITHOUT_SENDS)))
