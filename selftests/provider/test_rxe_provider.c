@@ -6,8 +6,8 @@
  * stands in for that, so that each thing the provider should ask or obey can be
  * provoked. The QP is connected to itself.
  *
- * cc -rdynamic -Iuapi -o test_rxe_provider \
- *	selftests/provider/test_rxe_provider.c selftests/provider/fake_kernel.c -libverbs
+ * cc -rdynamic -Iuapi -o test_rxe_provider selftests/provider/test_rxe_*.c \
+ *	selftests/provider/fake_kernel.c -libverbs
  * LD_LIBRARY_PATH=<prefix>/lib ./test_rxe_provider rxe0
  */
 #define _GNU_SOURCE
@@ -18,27 +18,20 @@
 #include <string.h>
 #include <sys/mman.h>
 #include <unistd.h>
-#include <infiniband/verbs.h>
-#include "fake_kernel.h"
+#include "test_rxe.h"
 
 /* The application */
+struct ibv_pd *pd;
+struct ibv_mr *mr;
+struct ibv_cq *cq;
+struct ibv_qp *qp;
+struct ibv_srq *srq;
+char buf[4096];
 static struct ibv_context *ctx;
-static struct ibv_pd *pd;
-static struct ibv_mr *mr;
 static struct ibv_cq_ex *cq_ex;
-static struct ibv_cq *cq;
-static struct ibv_qp *qp;
-static struct ibv_srq *srq;
-static char buf[4096];
 
-static int test_nr, failures, test_failures;
-
-#define CHECK(cond) do {						\
-	if (!(cond)) {							\
-		printf("# %s:%d: %s\n", __func__, __LINE__, #cond);	\
-		test_failures++;					\
-	}								\
-} while (0)
+int test_failures;
+static int test_nr, failures;
 
 static int modify(enum ibv_qp_state state)
 {
@@ -83,7 +76,7 @@ static int connect_qp(void)
 	return modify(IBV_QPS_INIT) || modify(IBV_QPS_RTR) || modify(IBV_QPS_RTS);
 }
 
-static void setup(int ext)
+void setup(int ext)
 {
 	struct ibv_cq_init_attr_ex cq_attr = {
 		.cqe = 30, .wc_flags = IBV_WC_EX_WITH_BYTE_LEN | IBV_WC_EX_WITH_QP_NUM,
@@ -112,7 +105,7 @@ static void setup(int ext)
 	}
 }
 
-static void teardown(void)
+void teardown(void)
 {
 	CHECK(!ibv_destroy_qp(qp));
 	CHECK(!ibv_destroy_cq(cq));
@@ -136,13 +129,12 @@ static void post_recv(void)
 	CHECK(!ibv_post_recv(qp, &wr, &bad));
 }
 
-/* Let the device put its completions into the CQ ring */
-static void settle(void)
+void settle(void)
 {
 	usleep(300000);
 }
 
-static void open_device(struct ibv_device *dev)
+void open_device(struct ibv_device *dev)
 {
 	memset(&kern.cq, 0, sizeof(kern.cq));
 	memset(&kern.qp, 0, sizeof(kern.qp));
@@ -158,7 +150,7 @@ static void open_device(struct ibv_device *dev)
 	}
 }
 
-static void close_device(void)
+void close_device(void)
 {
 	ibv_dereg_mr(mr);
 	ibv_dealloc_pd(pd);
@@ -451,115 +443,6 @@ static void test_resize(struct ibv_device *dev)
 	CHECK(ibv_poll_cq(cq, 8, wc) == 2 && wc[0].wr_id == 1 && wc[1].wr_id == 100);
 	check_traffic();
 	teardown();
-	close_device();
-}
-
-static int post_srq(uint64_t wr_id)
-{
-	struct ibv_sge sge = { .addr = (uintptr_t)buf + 1024, .length = 64, .lkey = mr->lkey };
-	struct ibv_recv_wr *bad, wr = { .wr_id = wr_id, .sg_list = &sge, .num_sge = 1 };
-
-	return ibv_post_srq_recv(srq, &wr, &bad);
-}
-
-static void post_to_self(uint64_t wr_id)
-{
-	struct ibv_sge sge = { .addr = (uintptr_t)buf, .length = 64, .lkey = mr->lkey };
-	struct ibv_send_wr *bad, wr = {
-		.wr_id = wr_id, .sg_list = &sge, .num_sge = 1, .opcode = IBV_WR_SEND,
-	};
-
-	CHECK(!ibv_post_send(qp, &wr, &bad));
-	settle();
-}
-
-static struct shift_abi_srq_entry *entry(uint32_t recv_id)
-{
-	return (void *)((char *)kern.table + kern.srq.entry_offset +
-			(recv_id & SHIFT_RECV_ID_INDEX) * SRQ_ENTRY_SIZE);
-}
-
-/* A message to itself: the completion of its receive */
-static struct ibv_wc received(void)
-{
-	struct ibv_wc wc[4], got = { 0 };
-	int i, n;
-
-	post_to_self(1);
-	n = ibv_poll_cq(cq, 4, wc);
-	CHECK(n == 2);
-	for (i = 0; i < n; i++) {
-		if (wc[i].opcode & IBV_WC_RECV)
-			got = wc[i];
-		else
-			CHECK(wc[i].wr_id == 1);
-	}
-	return got;
-}
-
-/* Receives have ids that nobody sees; away, the table is all there is */
-static void test_srq(struct ibv_device *dev)
-{
-	struct ibv_srq_init_attr attr = { .attr = { .max_wr = 16, .max_sge = 2 } };
-	uint32_t recv_id, again;
-	struct ibv_wc wc[4];
-	int i;
-
-	kern.srq_regs = kern.srq_unregs = kern.srq_kicks = 0;
-	open_device(dev);
-	srq = ibv_create_srq(pd, &attr);
-	CHECK(srq && kern.srq_regs == 1 && kern.srq.handle == srq->handle);
-	setup(0);
-	CHECK(!kern.qp.rq.addr);
-
-	CHECK(!post_srq(11));
-	recv_id = kern.table->order[0];
-	CHECK(kern.table->posted == 1 && entry(recv_id)->recv_id == recv_id &&
-	      entry(recv_id)->seq == 0);
-	CHECK(entry(recv_id)->wr_id == 11 && entry(recv_id)->num_sge == 1 &&
-	      entry(recv_id)->sge[0].lkey == mr->lkey && entry(recv_id)->sge[0].length == 64);
-	CHECK(received().wr_id == 11 && !entry(recv_id)->recv_id);
-	CHECK(!post_srq(12));
-	again = kern.table->order[1];
-	CHECK(again != recv_id && entry(again)->recv_id == again && entry(again)->seq == 1);
-	CHECK(received().wr_id == 12 && !kern.srq_kicks);
-
-	/* away: what is posted is kicked, and not in the ring */
-	*(volatile uint32_t *)(uintptr_t)kern.srq.flag_addr = SHIFT_SRQ_FLAG_AWAY;
-	CHECK(!post_srq(13) && kern.srq_kicks == 1);
-	recv_id = kern.table->order[2];
-	CHECK(kern.table->posted == 3 && entry(recv_id)->wr_id == 13);
-	kern_complete((uint64_t)SRQ_KEY << 32 | recv_id, 5);
-	kern_raise();
-	CHECK(ibv_poll_cq(cq, 4, wc) == 1 && wc[0].wr_id == 13 && !entry(recv_id)->recv_id);
-	for (i = 0; i < SRQ_ENTRIES; i++)
-		CHECK(!post_srq(14));
-	CHECK(post_srq(15) == ENOMEM && !kern.srq_unregs);
-	for (i = 0; i < SRQ_ENTRIES; i++)
-		kern_complete((uint64_t)SRQ_KEY << 32 | kern.table->order[(3 + i) % 4], 5);
-	kern_raise();
-	CHECK(ibv_poll_cq(cq, 4, wc) == 4 && wc[3].wr_id == 14);
-
-	/* at home with a full table: as stock, and nothing is lost */
-	*(volatile uint32_t *)(uintptr_t)kern.srq.flag_addr = 0;
-	for (i = 0; i < SRQ_ENTRIES + 2; i++)
-		CHECK(!post_srq(20 + i));
-	CHECK(kern.srq_unregs == 1);
-	for (i = 0; i < SRQ_ENTRIES + 2; i++)
-		CHECK(received().wr_id == 20u + i);
-
-	/* what lies in the CQ when the SRQ goes */
-	teardown();
-	CHECK(!ibv_destroy_srq(srq));
-	srq = ibv_create_srq(pd, &attr);
-	setup(0);
-	CHECK(!post_srq(31));
-	post_to_self(1);
-	CHECK(!ibv_destroy_qp(qp));
-	CHECK(!ibv_destroy_srq(srq) && kern.srq_unregs == 2);
-	CHECK(ibv_poll_cq(cq, 4, wc) == 2 && (wc[0].wr_id == 31 || wc[1].wr_id == 31));
-	CHECK(!ibv_destroy_cq(cq));
-	srq = NULL;
 	close_device();
 }
 
