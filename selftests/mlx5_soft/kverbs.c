@@ -238,15 +238,19 @@ int mls_post_send(struct ib_qp *ibqp, const struct ib_send_wr *wr,
 	return ib_post_send(qp->lower, wr, bad);
 }
 
+static int refuse_recv(const struct ib_recv_wr *wr, const struct ib_recv_wr **bad)
+{
+	*bad = wr;
+	return -EOPNOTSUPP;
+}
+
 int mls_post_recv(struct ib_qp *ibqp, const struct ib_recv_wr *wr,
 		  const struct ib_recv_wr **bad)
 {
 	struct mls_qp *qp = to_mls_qp(ibqp);
 
-	if (!qp->kernel) {
-		*bad = wr;
-		return -EOPNOTSUPP;
-	}
+	if (!qp->kernel)
+		return refuse_recv(wr, bad);
 	if (wr->num_sge)
 		mls_break_recv(ibqp->device, wr->sg_list);
 	return ib_post_recv(qp->lower, wr, bad);
@@ -274,10 +278,8 @@ int mls_post_srq_recv(struct ib_srq *ibsrq, const struct ib_recv_wr *wr,
 {
 	struct mls_srq *srq = to_mls_srq(ibsrq);
 
-	if (!srq->kernel) {
-		*bad = wr;
-		return -EOPNOTSUPP;
-	}
+	if (!srq->kernel)
+		return refuse_recv(wr, bad);
 	return ib_post_srq_recv(srq->lower, wr, bad);
 }
 
