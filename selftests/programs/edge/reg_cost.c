@@ -16,7 +16,7 @@
 #include <unistd.h>
 #include "edge.h"
 
-#define MEBIBYTE	(1ul << 20)
+#define MEBIBYTE	1048576ul
 
 static uint64_t now(void)
 {
