@@ -37,7 +37,7 @@ enum shift_stat {
 	SHIFT_STAT_PAIRED,		/* QPs that became protected */
 	SHIFT_STAT_ILLEGAL,		/* transitions refused */
 	SHIFT_STAT_MSG_BAD,		/* malformed messages dropped */
-	SHIFT_STAT_MSG_STALE,		/* messages of an old epoch ignored */
+	SHIFT_STAT_MSG_STALE,		/* messages for no QP, or as it was before */
 	SHIFT_STAT_RETURNS,		/* of SHIFT_STAT_SWITCHES, those back to the default NIC */
 	SHIFT_STAT_EVENT_LOST,		/* netlink events dropped for want of memory */
 	SHIFT_STAT_UNKNOWN,		/* QPs whose NIC could not be asked how far it got */

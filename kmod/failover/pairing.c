@@ -377,8 +377,12 @@ static void link_received(struct shift_link *link, const struct shift_msg *m)
 	bool pair = m->type == SHIFT_MSG_PAIR;
 	struct shift_qp *sqp = pair ? shift_qp_find_named(m) : shift_qp_find_cookie(m->dst_cookie);
 
-	if (!sqp)
+	if (!sqp) {
+		/* a PAIR may come before its QP is connected; what has a cookie is late, or guesses */
+		if (!pair)
+			shift_stat_inc(SHIFT_STAT_MSG_STALE);
 		return;
+	}
 	if (!is_of_peer(sqp, link)) {
 		pr_warn_ratelimited("%s qp %u: message from %pI6c dropped, which is not its peer\n",
 				    sqp->sdev->name, sqp->qpn, shift_link_remote(link)->raw);
