@@ -1,0 +1,202 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * A node of the directory that attacks: it has a link to another node's kernel, and sends over it
+ * what it likes.
+ *
+ *	intruder FROM TO BOOT_ID PORT
+ *
+ * As for impostor.  Once it has printed "believed" it reads lines and sends a message for each,
+ * with the cookies of whatever queue pairs:
+ *
+ *	TYPE DST_COOKIE SRC_COOKIE EPOCH [SRC_QPN DST_QPN SRC DST BACKUP]
+ *	garbage
+ *
+ * The QP numbers and addresses are for PAIR.  It prints "sent" when the other NIC has acknowledged
+ * the message, and "got TYPE" for each that comes, but for heartbeats.
+ */
+#include <poll.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "hello.h"
+#include "pure/msg.h"
+
+#define BUFS	32
+#define SIZE	1024
+
+static uint8_t receive[BUFS][SIZE], message[SIZE];
+static struct ibv_mr *receive_mr, *message_mr;
+
+static void post_receive(struct rdma_cm_id *id, uint64_t i)
+{
+	struct ibv_sge sge = { (uintptr_t)receive[i], SIZE, receive_mr->lkey };
+	struct ibv_recv_wr *bad, wr = { .wr_id = i, .sg_list = &sge, .num_sge = 1 };
+
+	if (ibv_post_recv(id->qp, &wr, &bad))
+		hello_fail("ibv_post_recv");
+}
+
+static void show(const uint8_t *at, size_t left)
+{
+	struct shift_msg m;
+	int n;
+
+	for (; (n = shift_msg_length(at, left)) > 0; at += n, left -= n)
+		if (shift_msg_decode(at, n, &m))
+			printf("got what it does not know\n");
+		else if (m.type != SHIFT_MSG_HEARTBEAT)
+			printf("got %s\n", shift_msg_name(m.type));
+}
+
+/* What has come, and whether the connection is still there. */
+static void look(struct rdma_cm_id *id)
+{
+	struct ibv_wc wc;
+
+	while (ibv_poll_cq(id->recv_cq, 1, &wc) > 0) {
+		if (wc.status) {
+			printf("ended: %s\n", ibv_wc_status_str(wc.status));
+			exit(4);
+		}
+		show(receive[wc.wr_id], wc.byte_len);
+		post_receive(id, wc.wr_id);
+	}
+}
+
+static void send_bytes(struct rdma_cm_id *id, size_t len)
+{
+	struct ibv_sge sge = { (uintptr_t)message, len, message_mr->lkey };
+	struct ibv_send_wr *bad, wr = {
+		.sg_list = &sge, .num_sge = 1, .opcode = IBV_WR_SEND,
+		.send_flags = IBV_SEND_SIGNALED,
+	};
+	struct ibv_wc wc;
+	int n;
+
+	if (ibv_post_send(id->qp, &wr, &bad))
+		hello_fail("ibv_post_send");
+	while (!(n = ibv_poll_cq(id->send_cq, 1, &wc)))
+		look(id);
+	if (n < 0 || wc.status) {
+		printf("ended: %s\n", ibv_wc_status_str(wc.status));
+		exit(4);
+	}
+	printf("sent\n");
+}
+
+static uint8_t type_of(const char *name)
+{
+	uint8_t type;
+
+	for (type = 1; type < __SHIFT_MSG_MAX; type++)
+		if (!strcmp(shift_msg_name(type), name))
+			return type;
+	fprintf(stderr, "there is no message %s\n", name);
+	exit(2);
+}
+
+/* Whatever a type has beyond its head is what a peer would say: to path 1, nothing received. */
+static void fill(struct shift_msg *m)
+{
+	switch (m->type) {
+	case SHIFT_MSG_REQ:
+		m->req.to = 1;
+		break;
+	case SHIFT_MSG_ACK:
+		m->ack.to = 1;
+		break;
+	case SHIFT_MSG_PROGRESS:
+		m->progress.to = 1;
+		m->progress.qpn = 17;
+		break;
+	case SHIFT_MSG_NACK:
+		m->nack.code = SHIFT_NACK_GONE;
+		break;
+	case SHIFT_MSG_RKEY_GONE:
+		m->key.new_rkey = SHIFT_RKEY_TELL;
+		break;
+	case SHIFT_MSG_PAIR:
+		m->pair.mtu = 1024;
+		break;
+	}
+}
+
+static void obey(struct rdma_cm_id *id, const char *line)
+{
+	struct shift_msg_form form = { .version = SHIFT_MSG_OLDEST };
+	char name[16], src[16], dst[16], backup[16];
+	unsigned long long to, from;
+	struct shift_msg m = {};
+	int n, words;
+
+	if (!strncmp(line, "garbage", 7)) {
+		memset(message, 0x5a, 64);
+		send_bytes(id, 64);
+		return;
+	}
+	words = sscanf(line, "%15s %llx %llx %u %u %u %15s %15s %15s", name, &to, &from, &m.epoch,
+		       &m.pair.src_qpn, &m.pair.dst_qpn, src, dst, backup);
+	if (words != 4 && words != 9) {
+		fprintf(stderr, "what is '%s'?\n", line);
+		exit(2);
+	}
+	m.type = type_of(name);
+	m.dst_cookie = to;
+	m.src_cookie = from;
+	if (words == 9) {
+		hello_gid(src, m.pair.src_gid);
+		hello_gid(dst, m.pair.dst_gid);
+		hello_gid(backup, m.pair.backup_gid);
+	}
+	fill(&m);
+	n = shift_msg_encode(&m, &form, message, sizeof(message));
+	if (n < 0) {
+		fprintf(stderr, "this cannot be sent: '%s'\n", line);
+		exit(2);
+	}
+	send_bytes(id, n);
+}
+
+int main(int argc, char **argv)
+{
+	struct pollfd input = { .fd = STDIN_FILENO, .events = POLLIN };
+	struct hello_who who;
+	struct rdma_cm_id *id;
+	char line[256];
+	int i;
+
+	if (argc != 5) {
+		fprintf(stderr, "usage: intruder FROM TO BOOT_ID PORT\n");
+		return 2;
+	}
+	/* poll() sees what is in the pipe, not what is in a buffer of ours */
+	setvbuf(stdin, NULL, _IONBF, 0);
+	setvbuf(stdout, NULL, _IOLBF, 0);
+	who = (struct hello_who) {
+		.from = argv[1], .to = argv[2], .boot_id = argv[3], .port = atoi(argv[4]),
+	};
+	id = hello_open(&who);
+	receive_mr = ibv_reg_mr(id->pd, receive, sizeof(receive), IBV_ACCESS_LOCAL_WRITE);
+	message_mr = ibv_reg_mr(id->pd, message, sizeof(message), 0);
+	if (!receive_mr || !message_mr)
+		hello_fail("ibv_reg_mr");
+	for (i = 0; i < BUFS; i++)
+		post_receive(id, i);
+	if (hello_connect(id, &who)) {
+		perror("refused");
+		return 3;
+	}
+	printf("believed\n");
+	for (;;) {
+		look(id);
+		if (poll(&input, 1, 20) <= 0)
+			continue;
+		if (!fgets(line, sizeof(line), stdin))
+			break;
+		obey(id, line);
+	}
+	rdma_disconnect(id);
+	return 0;
+}
