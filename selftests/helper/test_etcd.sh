@@ -403,6 +403,32 @@ own_role() {
 		(($(grep -c nics "$DIR/ectl") == 2)) && stop a TERM && [[ ! -e $DIR/run/report ]]
 }
 
+# A role of its own, and one for something of another node's; READs of that, and what is not below
+# the prefix, are of no account.
+others_keys() {
+	local nics=/shift/v1/nics perm
+	ectl role add more && ectl user grant-role a more &&
+		ectl role grant-permission more read --prefix=true $nics/b/ &&
+		ectl role grant-permission more readwrite --prefix=true $nics/a/ &&
+		ectl role grant-permission more write --prefix=true /shift/v1/other || return
+	for perm in "" "--prefix=true $nics/b/" "$nics/b/::ffff:10.1.0.2" "$nics/0 $nics/z" \
+			"--from-key=true $nics/b"; do
+		# shellcheck disable=SC2086
+		[[ -z $perm ]] || ectl role grant-permission more write $perm || return
+		EXTRA=$'user=a\npassword=own' config a
+		RUNTIME_DIRECTORY=$DIR/run start a
+		if [[ -z $perm ]]; then
+			wait_for 60 said run/report "ok this node may not write entries of other nodes"
+		else
+			wait_for 60 said run/report "warn this node may write entries of other nodes"
+		fi || return
+		stop a TERM || return
+		# shellcheck disable=SC2086
+		[[ -z $perm ]] || ectl role revoke-permission more $perm || return
+	done
+	ectl role delete more
+}
+
 # As the user of before, whose role is everybody's.
 wide_role() {
 	: >"$DIR/a.err"
@@ -510,7 +536,7 @@ device b rxe1 10.2.0.2
 config a
 config b
 
-plan 21
+plan 22
 t "two nodes meet; one of two endpoints is dead" meet
 t "garbage in the directory is left out" garbage
 t "a listing full of garbage is read" garbage_listed
@@ -528,6 +554,7 @@ t "a crashed daemon's node is held, then removed" crashes
 t "a withdrawn node is gone at once" withdraws
 t "user and password" logs_in
 t "a role for the keys of one node; a key that it leaves out" own_role
+t "a role for keys of another node is told" others_keys
 t "a role for the keys of all nodes is told" wide_role
 t "a password in a file, or as a credential" password_files
 t "TLS with certificates" over_tls

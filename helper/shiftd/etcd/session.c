@@ -112,6 +112,8 @@ void etcd_drop(struct shift_etcd *e)
 	e->listed = false;
 	e->up = false;
 	e->asked = false;
+	json_object_put(e->roles);
+	e->roles = NULL;
 	for (i = 0; i < e->n_items; i++)
 		e->items[i].published = e->items[i].refused = false;
 }

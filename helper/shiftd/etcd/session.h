@@ -50,6 +50,7 @@ struct shift_etcd {
 	bool listed, up;
 	bool lease_lost;		/* and nothing published since */
 	bool asked;			/* what this user may write */
+	struct json_object *roles;	/* of this user, not looked at yet */
 	uint64_t up_since;
 	struct shift_http_req *op, *keepalive, *watch;
 	struct etcd_item *op_item;		/* being put or deleted by op */
@@ -57,7 +58,7 @@ struct shift_etcd {
 	/* across sessions */
 	unsigned int failures;		/* endpoints tried since the last good */
 	bool told_down;
-	enum shift_etcd_rights rights;
+	enum shift_etcd_rights rights, rights_before;
 	char status[256];
 
 	sd_event_source *step;		/* deferred: etcd_advance() is due */
