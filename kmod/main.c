@@ -29,9 +29,12 @@ static int __init shift_init(void)
 	shift_wq = alloc_workqueue("shift", WQ_UNBOUND | WQ_MEM_RECLAIM | WQ_HIGHPRI, 0);
 	if (!shift_wq)
 		return -ENOMEM;
-	err = shift_object_init();
+	err = shift_report_init();
 	if (err)
 		goto err_wq;
+	err = shift_object_init();
+	if (err)
+		goto err_report;
 	err = shift_link_init(&shift_pairing_link_ops);
 	if (err)
 		goto err_object;
@@ -54,6 +57,8 @@ err_link:
 	shift_link_uninit();
 err_object:
 	shift_object_uninit();
+err_report:
+	shift_report_uninit();
 err_wq:
 	destroy_workqueue(shift_wq);
 	return err;
@@ -71,6 +76,7 @@ static void __exit shift_exit(void)
 	shift_chardev_uninit();
 	shift_link_uninit();
 	shift_pairing_uninit();
+	shift_report_uninit();
 	destroy_workqueue(shift_wq);
 	shift_qp_uninit();
 	shift_object_uninit();

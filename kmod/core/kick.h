@@ -37,6 +37,7 @@ struct work_struct;
  * @SHIFT_QPB_PATH_UP: a path may have come back: try again, if no path could be used before.
  * @SHIFT_QPB_MTU: the MTU of the backup's interface has changed.
  * @SHIFT_QPB_LOOK: an administrator asks whether its work can be moved: failover/look.c.
+ * @SHIFT_QPB_REPORT: its NIC has told whether it has the error that its process reports.
  */
 enum shift_qp_bit {
 	SHIFT_QPB_ERRORED,
@@ -64,6 +65,7 @@ enum shift_qp_bit {
 	SHIFT_QPB_PATH_UP,
 	SHIFT_QPB_MTU,
 	SHIFT_QPB_LOOK,
+	SHIFT_QPB_REPORT,
 };
 
 /* kinds of messages that can wait in a QP's mailbox: one each, newest epoch */

@@ -276,6 +276,25 @@ struct shift_qp_silence {
 	u32 sent, received;
 };
 
+/**
+ * struct shift_qp_report - an error that its process has reported, and what its own NIC says
+ * @work: asks the NIC.
+ * @open: an answer to the question asked last is waited for, and is of use.
+ * @until_ns: ktime: for how long.
+ * @asked: number of the question that was asked last; @work reads it without a lock.
+ * @answered: number of the question that was answered last; written by @work alone, after:
+ * @is_false: the answer: the QP is not in error.
+ *
+ * Owner: failover/report.c.  Under sqp->lock, if nothing else is said.
+ */
+struct shift_qp_report {
+	struct work_struct work;
+	bool open;
+	u64 until_ns;
+	u32 asked, answered;
+	bool is_false;
+};
+
 #define SHIFT_PIN_WORDS		5
 
 /**
@@ -400,7 +419,8 @@ struct shift_qp_pending {
 
 /**
  * struct shift_qp - a user RC QP and its shadow
- * @qp: its own QP; NULL once destroyed; under @lock.
+ * @qp: its own QP; NULL once destroyed; under @lock, and read by @report's work item, for which
+ *	who destroys it waits.
  * @qpn: its number.
  * @cookie: the number by which peers name it; core/qp.c.
  * @lock: serializes the work item with modify, query and destroy; sleeps.
@@ -428,6 +448,7 @@ struct shift_qp {
 	struct shift_qp_move move;
 	struct shift_qp_handback handback;
 	struct shift_qp_silence silence;
+	struct shift_qp_report report;
 	struct shift_qp_rings rings;
 	struct shift_qp_proxies proxies;
 	struct shift_charge charge;

@@ -27,6 +27,11 @@ enum shift_cause shift_qp_shown_cause(const struct shift_qp *sqp);
 void shift_look_all(void);
 void shift_qp_look_drop(struct shift_qp *sqp);
 
+/* report.c */
+int shift_report_init(void);
+void shift_report_uninit(void);
+void shift_report_work(struct work_struct *work);
+
 /* count.c */
 void shift_qp_count(struct shift_dev *sdev, struct shift_qp_counts *counts);
 

@@ -115,6 +115,21 @@ void shift_rkey_disuse(struct shift_qp *sqp, u32 rkey);		/* no lock */
 void shift_qp_look(struct shift_qp *sqp);
 void shift_qp_look_asked(struct shift_qp *sqp);
 
+/**
+ * enum shift_verdict - what becomes of an error that a process reports
+ * @SHIFT_VERDICT_OPEN: not known yet.
+ * @SHIFT_VERDICT_TRUE: the QP has it, or nobody can tell in time.
+ * @SHIFT_VERDICT_FALSE: the QP works.
+ */
+enum shift_verdict {
+	SHIFT_VERDICT_OPEN,
+	SHIFT_VERDICT_TRUE,
+	SHIFT_VERDICT_FALSE,
+};
+
+/* report.c; sqp->lock */
+enum shift_verdict shift_report_judge(struct shift_qp *sqp);
+
 /* silence.c; sqp->lock */
 bool shift_silence_begins(struct shift_qp *sqp);
 void shift_silence_over(struct shift_qp *sqp);

@@ -33,8 +33,11 @@ static void set_state(struct shift_qp *sqp, enum shift_state state)
 	WRITE_ONCE(sqp->fo.state, state);
 	spin_unlock_bh(&sqp->inbox_lock);
 	sqp->move.waits = 0;
-	if (state != SHIFT_ST_RUN)
+	if (state != SHIFT_ST_RUN) {
 		shift_silence_over(sqp);
+		/* what the NIC answers now is of no use for a later error */
+		sqp->report.open = false;
+	}
 	if (!is)
 		shift_handback_over(sqp);
 	for (i = 0; i < ARRAY_SIZE(sqp->peer.link) && was != is; i++)

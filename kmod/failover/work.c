@@ -21,8 +21,6 @@
 #include "pure/fsm.h"
 #include "pure/msg.h"
 
-#define FALSE_US	20000	/* until a QP that reports an error has to be in ERR; scaled */
-
 static enum shift_event message_event(const struct shift_msg *m)
 {
 	switch (m->type) {
@@ -181,40 +179,24 @@ static bool port_active(struct shift_qp *sqp)
 }
 
 /*
- * Has the process reported an error of its QP, on the default NIC, that the QP does not have?  The
- * completion of an error may be seen a moment before the QP is in ERR.
+ * An error of the default NIC's may be no reason for a failover: then the QP fails.  False if so,
+ * or if that is not known yet.
  */
-static bool error_is_false(struct shift_qp *sqp)
+static bool error_is_fault(struct shift_qp *sqp)
 {
-	u64 end = shift_from_now_us(FALSE_US);
-	struct ib_qp_attr *attr;
-	bool works;
+	enum shift_verdict verdict = SHIFT_VERDICT_FALSE;
+	bool own = !sqp->report.open && shift_provider_cause(sqp) == IB_WC_LOC_QP_OP_ERR &&
+		   port_active(sqp);
 
-	if (!(sqp->rings.provider->flags & SHIFT_PROVIDES_STATE) ||
-	    READ_ONCE(sqp->sdev->port_down))
-		return false;
-	attr = kzalloc(sizeof(*attr), GFP_NOIO);
-	if (!attr)
-		return false;
-	do {
-		works = !shift_fence_query(sqp, attr) &&
-			(attr->qp_state == IB_QPS_RTR || attr->qp_state == IB_QPS_RTS);
-		if (works)
-			usleep_range(50, 100);
-	} while (works && ktime_get_ns() < end);
-	kfree(attr);
-	return works;
-}
-
-/* An error of the default NIC's may be no reason for a failover: then the QP fails. */
-static bool error_is_no_fault(struct shift_qp *sqp)
-{
-	if (shift_provider_cause(sqp) == IB_WC_LOC_QP_OP_ERR && port_active(sqp))
-		return true;	/* the port is fine: the application's own mistake after all */
-	if (!error_is_false(sqp))
-		return false;
-	shift_stat_inc(SHIFT_STAT_DISBELIEVED);
-	return true;
+	/* the port is fine: a local error is the application's own mistake after all */
+	if (!own) {
+		verdict = shift_report_judge(sqp);
+		if (verdict == SHIFT_VERDICT_FALSE)
+			shift_stat_inc(SHIFT_STAT_DISBELIEVED);
+	}
+	if (verdict == SHIFT_VERDICT_FALSE)
+		shift_failover_fail(sqp, sqp->fo.error_status);
+	return verdict == SHIFT_VERDICT_TRUE;
 }
 
 /* Why the QP's path is suspected; NONE: it is not. */
@@ -238,10 +220,8 @@ static void handle_fault(struct shift_qp *sqp)
 	if (sqp->fo.state != SHIFT_ST_RUN || !cause)
 		return;
 	if (sqp->fo.path == 0 && test_bit(SHIFT_QPB_ERRORED, &sqp->pend.flags) &&
-	    error_is_no_fault(sqp)) {
-		shift_failover_fail(sqp, sqp->fo.error_status);
+	    !error_is_fault(sqp))
 		return;
-	}
 	if (sqp->fo.path == 0 && !test_bit(SHIFT_QPB_ERRORED, &sqp->pend.flags)) {
 		/* heartbeats may be lost on a path that works: that does not end the protection */
 		if (cause == SHIFT_CAUSE_HEARTBEAT ? work_stays(sqp) : qp_is_immovable(sqp))
@@ -255,6 +235,18 @@ static void handle_fault(struct shift_qp *sqp)
 		shift_qp_arm(sqp, 1000);	/* then the QP fails, unless a path works */
 	else if (shift_path_port_down(sqp, sqp->fo.path))
 		shift_qp_arm(sqp, SHIFT_AGAIN_MS);
+}
+
+/* Does the QP wait for its NIC to say whether it has the error that was reported? */
+static bool report_is_open(const struct shift_qp *sqp)
+{
+	return sqp->report.open && test_bit(SHIFT_QPB_ERRORED, &sqp->pend.flags);
+}
+
+static void handle_report(struct shift_qp *sqp)
+{
+	if (report_is_open(sqp))
+		handle_fault(sqp);
 }
 
 static void handle_proxy_error(struct shift_qp *sqp)
@@ -357,6 +349,10 @@ static void handle_deadline(struct shift_qp *sqp)
 		shift_replay_flush(sqp);
 		break;
 	case SHIFT_ST_RUN:
+		if (report_is_open(sqp)) {
+			handle_fault(sqp);	/* the NIC may be late */
+			break;
+		}
 		if (!test_bit(SHIFT_QPB_ERRORED, &sqp->pend.flags)) {
 			if (sqp->fo.path)
 				qp_watch(sqp);
@@ -452,6 +448,7 @@ static bool machine_round(struct shift_qp *sqp)
 	if (test_and_clear_bit(SHIFT_QPB_PATH_UP, &sqp->pend.flags) && fault_waits(sqp))
 		set_bit(SHIFT_QPB_TRIGGER, &sqp->pend.flags);
 	any |= take(sqp, SHIFT_QPB_TRIGGER, handle_fault);
+	any |= take(sqp, SHIFT_QPB_REPORT, handle_report);
 	any |= take(sqp, SHIFT_QPB_DEADLINE, handle_deadline);
 	any |= take(sqp, SHIFT_QPB_MOVE, shift_move_run);
 	any |= take(sqp, SHIFT_QPB_HANDBACK, shift_handback_run);

@@ -41,6 +41,7 @@ static int qp_track(struct shift_dev *sdev, struct ib_qp *qp,
 	init_waitqueue_head(&sqp->rings.gate_wait);
 	xa_init_flags(&sqp->peer.rkeys, XA_FLAGS_LOCK_BH);
 	INIT_WORK(&sqp->pend.work, shift_failover_work);
+	INIT_WORK(&sqp->report.work, shift_report_work);
 	INIT_DELAYED_WORK(&sqp->pend.timer, shift_qp_timer);
 	INIT_LIST_HEAD(&sqp->obj.list);
 	INIT_LIST_HEAD(&sqp->proxies.retired);
@@ -154,14 +155,16 @@ static bool qp_detach(struct shift_qp *sqp)
 	shift_pairing_drop(sqp);
 	shift_proxy_destroy(sqp);
 	shift_mw_disown(sqp);
-	sqp->qp = NULL;
+	WRITE_ONCE(sqp->qp, NULL);
 	sqp->obj.ufile = NULL;
 	mutex_unlock(&sqp->lock);
 	shift_qp_unregister(sqp);
-	/* DEAD is set, so that neither is queued again */
+	/* DEAD is set, so that none is queued again */
 	shift_pairing_settle(sqp);
 	cancel_delayed_work_sync(&sqp->pend.timer);
 	cancel_work_sync(&sqp->pend.work);
+	/* the driver may destroy the QP now, which this one looks at */
+	cancel_work_sync(&sqp->report.work);
 	shift_charge_drop(&sqp->charge);
 	shift_qp_look_drop(sqp);
 	shift_dev_uncount(sdev);
