@@ -38,6 +38,15 @@ int mls_break_wc(const struct ib_device *ibdev, struct ib_wc *wc, int num)
 	return n;
 }
 
+/* The state that a QP says it has. */
+enum ib_qp_state mls_break_state(const struct mls_qp *qp, enum ib_qp_state state)
+{
+	/* 4: a QP that broke by itself says that it works */
+	if (state == IB_QPS_ERR && mls_breaks(qp->ibqp.device, 4))
+		return IB_QPS_RTS;
+	return state;
+}
+
 /* The PSN that a QP says it expects. */
 u32 mls_break_psn(const struct mls_qp *qp, u32 psn)
 {

@@ -377,6 +377,7 @@ void mls_engine_kick(struct mls_dev *dev);
 /* breaks.c */
 bool mls_breaks(const struct ib_device *ibdev, unsigned int number);
 int mls_break_wc(const struct ib_device *ibdev, struct ib_wc *wc, int num);
+enum ib_qp_state mls_break_state(const struct mls_qp *qp, enum ib_qp_state state);
 u32 mls_break_psn(const struct mls_qp *qp, u32 psn);
 void mls_break_recv(const struct ib_device *ibdev, struct ib_sge *sge);
 

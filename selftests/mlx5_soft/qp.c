@@ -338,6 +338,7 @@ int mls_query_qp(struct ib_qp *ibqp, struct ib_qp_attr *attr, int mask,
 		attr->sq_psn = 0;
 	} else if (qp->kernel) {
 		attr->rq_psn = mls_break_psn(qp, attr->rq_psn);
+		attr->qp_state = mls_break_state(qp, attr->qp_state);
 	}
 	mutex_unlock(&qp_dev(qp)->lock);
 	if (err)

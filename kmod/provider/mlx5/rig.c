@@ -340,6 +340,16 @@ int shift_rig_expected(struct shift_rig *rig, int at, u32 *psn)
 	return err;
 }
 
+/* Does the device say that an end is in ERR? */
+bool shift_rig_is_broken(struct shift_rig *rig, int at)
+{
+	struct ib_qp_init_attr init;
+	struct ib_qp_attr attr;
+
+	return !ib_query_qp(rig->end[at].qp, &attr, IB_QP_STATE, &init) &&
+	       attr.qp_state == IB_QPS_ERR;
+}
+
 /* Bring an end to ERR. */
 int shift_rig_stop(struct shift_rig *rig, int at)
 {

@@ -55,6 +55,7 @@ int shift_rig_send(struct shift_rig *rig, int from, u32 len, u32 num_sge, bool s
 int shift_rig_recv(struct shift_rig *rig, int at, u32 num, bool large);
 bool shift_rig_wait(struct shift_rig *rig, int at, u32 sends, u32 recvs, unsigned int ms);
 int shift_rig_expected(struct shift_rig *rig, int at, u32 *psn);
+bool shift_rig_is_broken(struct shift_rig *rig, int at);
 int shift_rig_stop(struct shift_rig *rig, int at);
 u32 shift_rig_reset(struct shift_rig *rig);
 bool shift_rig_text_is_there(struct shift_rig *rig, int at, u32 num);

@@ -210,7 +210,7 @@ static int trial_receiver(struct trial *t)
 		return 0;	/* it may be at work still */
 	broke = shift_rig_wait(t->rig, 0, SHIFT_RIG_DEPTH, 0, RETRIES_MS);
 	broke = shift_trial_judge(&a->sends, a->nsend, a->silent, &sends) && broke;
-	claim(t, 4, broke && sends.broke && sends.ok <= recvs.ok);
+	claim(t, 4, broke && sends.broke && sends.ok <= recvs.ok && shift_rig_is_broken(t->rig, 0));
 	return 0;
 }
 

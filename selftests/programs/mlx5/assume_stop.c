@@ -259,6 +259,8 @@ const char *assume_own_errors(void)
 		return why;
 	make(&pair, &(struct setup){ .timeout = 14, .retries = 1 });
 	why = retry_error(&pair);
+	if (!why && !end_is_broken(&pair.a))
+		why = "a query says that the QP is not in ERR";
 	pair_end(&pair);
 	return why;
 }

@@ -319,6 +319,14 @@ static void query(struct end *end, struct ibv_qp_attr *attr)
 		bail("ibv_query_qp");
 }
 
+bool end_is_broken(struct end *end)
+{
+	struct ibv_qp_attr attr;
+
+	query(end, &attr);
+	return attr.qp_state == IBV_QPS_ERR;
+}
+
 uint32_t end_expects(struct end *end, const struct end *peer)
 {
 	struct ibv_qp_attr attr;

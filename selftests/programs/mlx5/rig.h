@@ -97,6 +97,7 @@ void end_ring(struct end *end);
 
 void end_state(struct end *end, enum ibv_qp_state state);
 /* What the query says, counted from the first of that direction. */
+bool end_is_broken(struct end *end);
 uint32_t end_expects(struct end *end, const struct end *peer);
 uint32_t end_sent(struct end *end);
 
