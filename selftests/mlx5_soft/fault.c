@@ -131,6 +131,21 @@ static int breaks_get(void *data, u64 *value)
 }
 DEFINE_DEBUGFS_ATTRIBUTE(breaks_fops, breaks_get, breaks_set, "0x%llx\n");
 
+static int query_set(void *data, u64 value)
+{
+	if (value > 60 * MSEC_PER_SEC)
+		return -EINVAL;
+	WRITE_ONCE(((struct mls_dev *)data)->faults.query_ms, value);
+	return 0;
+}
+
+static int query_get(void *data, u64 *value)
+{
+	*value = ((struct mls_dev *)data)->faults.query_ms;
+	return 0;
+}
+DEFINE_DEBUGFS_ATTRIBUTE(query_fops, query_get, query_set, "%llu\n");
+
 void mls_fault_init(struct mls_dev *dev)
 {
 	struct dentry *dir = debugfs_create_dir(dev_name(&dev->ibdev.dev), root);
@@ -143,6 +158,7 @@ void mls_fault_init(struct mls_dev *dev)
 	debugfs_create_file_unsafe("fail_next", 0600, dir, dev, &fail_fops);
 	debugfs_create_file_unsafe("lose_ack", 0600, dir, dev, &lose_fops);
 	debugfs_create_file_unsafe("breaks", 0600, dir, dev, &breaks_fops);
+	debugfs_create_file_unsafe("query_ms", 0600, dir, dev, &query_fops);
 }
 
 void mls_fault_uninit(struct mls_dev *dev)

@@ -170,6 +170,7 @@ struct mls_faults {
 	u32 fail_next;		/* syndrome for the next send */
 	u32 lose_ack;		/* this one's answer is lost */
 	u32 breaks;		/* breaks.c */
+	u32 query_ms;		/* for which a query of a user's QP is not answered */
 };
 
 struct mls_stats {

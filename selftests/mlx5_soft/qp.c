@@ -3,6 +3,7 @@
  * Queue pairs: the user's rings and an rxe QP that executes them.  State, numbers and
  * PSNs are those of the rxe QP.
  */
+#include <linux/delay.h>
 #include <linux/etherdevice.h>
 #include <linux/log2.h>
 #include <rdma/ib_cache.h>
@@ -327,9 +328,12 @@ int mls_query_qp(struct ib_qp *ibqp, struct ib_qp_attr *attr, int mask,
 		 struct ib_qp_init_attr *init)
 {
 	struct mls_qp *qp = to_mls_qp(ibqp);
+	u32 ms = READ_ONCE(qp_dev(qp)->faults.query_ms);
 	struct ib_qp_init_attr lower;
 	int err;
 
+	if (ms && !qp->kernel)
+		msleep(ms);
 	mutex_lock(&qp_dev(qp)->lock);
 	err = ib_query_qp(qp->lower, attr, mask, &lower);
 	if (qp->state == IB_QPS_RESET) {

@@ -19,7 +19,7 @@ from traffic import Verify
 
 from nodes import (after_failover, application_qp, dead_nic, exactly_once, failback, mlx5_soft,
                    operations, perftest, policy, programs, protocols, random_schedule,
-                   second_failure, shapes)
+                   second_failure, shapes, trust)
 from nodes.failover import (WAYS, beating, dropped, on_backup, pull, start, survives,
                             wrong_is_caught)
 from nodes.mlx5_soft import ENVS, MODULE, inject, install, stats
@@ -217,6 +217,26 @@ def lost_answer(bed):
     """The device loses an ACK."""
     leaves(bed, lambda client: inject(client, "lose_ack", 3), lambda client, _: check(
         stats(client)["faults"] == 1, "there was no fault"))
+
+
+def believed(bed):
+    """A program says that its QP has run out of retries, and the NIC does not say whether that is
+    so: it is not waited for.  Its answer would be that the QP works, and then the QP fails."""
+    client = bed.nodes[0]
+    verify = start(bed, "--ops", "send", *SMALL, "--allow-error", "--sabotage", "claim")
+    counters = shift.Counters(bed)
+    inject(client, "query_ms", 10000)
+    try:
+        verify.go()
+        verify.client.wait_line("^claim kept")
+        wait_for("another path is asked for", lambda: counters.delta("faults")[0] == 1, 60)
+    finally:
+        inject(client, "query_ms", 0)
+    counters.still("disbelieved", "illegal")
+    wait_for("both have moved", lambda: counters.delta("switches") == [1, 1], 120)
+    verify.more(1)
+    counters.still("disbelieved", "failed", "illegal", "msg_bad")
+    bed.stop_processes()
 
 
 def own_silence(bed):
@@ -490,6 +510,8 @@ def register():
     add("mlx5", "locked memory", locked_memory)
     for name, function, kernels in (
             ("an ACK that the device loses", lost_answer, STOCK),
+            ("an error that a QP does not have begins no failover", trust.false_error, STOCK),
+            ("an error is believed that the NIC is not asked about in time", believed, STOCK),
             ("the device dies", dies, FULL),
             ("the device goes silent", own_silence, FULL),
             ("an error of the application's own", own_error, FULL),
