@@ -114,6 +114,21 @@ VARIANTS = {
         "perftest: ib_atomic_lat, not moved, survives a short outage: the answer lost",
     ],
     "6.12": [
+        # the debug kernel is 6.12, too, and has these
+        "protocols: a QP to itself moves and comes back",
+        "trust: nodes prove that they know the key",
+        "memory: registrations that change, the client's cable",
+        "memory: GPU memory is mirrored, the client's cable",
+        "shapes: each is moved, the client's cable",
+        "srq: 4 QPs, both directions, local cable",
+        "srq: a QP without a peer that moves is connected while the SRQ is away",
+        "session: both rails up, down and up again with the cable",
+        "policy: an application killed in the middle of a failover",
+        "pair: a registration that hangs holds up its process only",
+        "application_qp: reset as errors are kept back",
+        "abi: everything a hostile process may do to /dev/shift",
+        "windows: bound before and after, and home again",
+        "netlink: random attributes in thousands of messages",
         "failover: heartbeats alone are lost: *",
         "module: rmmod while traffic of older objects goes on",
         # the judge is the same code; that devices prove themselves is in each test with mlx5
