@@ -95,48 +95,6 @@ def message(receiver, sender, count):
     check(said == ["ok", "ok"], f"{count} messages: sent '{said[0]}', received '{said[1]}'")
 
 
-@test("srq", "a QP without a peer that moves is connected while the SRQ is away", kernels=MAIN)
-def late(bed):
-    """It finds receives, as it would without the module; so does the one that has moved."""
-    client, server = bed.nodes[:2]
-    words = ["share_edge", bed.nics.default]
-    receiver = server.start(words, env=PATCHED)
-    receiver.wait_line("^ready$")
-
-    def connect(number, env):
-        seen = len(receiver.lines)
-        receiver.send("next")
-        check(Ends.said(receiver, seen) == "listening", "the server does not listen")
-        sender = client.start([*words, server.address(CONTROL_RAIL), str(number)], env=env)
-        sender.wait_line("^ready$")
-        check(Ends.said(receiver, seen + 1) == "ok", "not connected")
-        return sender
-
-    first = connect(0, PATCHED)
-    shift.protected(server, 1)
-    message(receiver, first, 4)
-    shift.must(server, "pair", "drain", bed.nics.default)
-    shift.protected(server, 1, "fallback")
-    message(receiver, first, 4)
-
-    second = connect(1, {})
-    for _ in range(3):
-        message(receiver, second, 20)
-        message(receiver, first, 20)
-    states = sorted(row["state"] for row in shift.qps(server))
-    check(states == ["fallback", "unprotected"], f"one is away and one is not: {states}")
-
-    shift.must(server, "pair", "undrain", bed.nics.default)
-    message(receiver, second, 10)
-    second.send("end")
-    second.expect(0)
-    message(receiver, first, 20)
-    first.send("end")
-    first.expect(0)
-    receiver.send("end")
-    receiver.expect(0)
-
-
 def says(end, words):
     """What an end answers to a line."""
     seen = len(end.lines)
@@ -144,33 +102,170 @@ def says(end, words):
     return Ends.said(end, seen)
 
 
+class Shared:
+    """share_edge: a server whose QPs are on one SRQ, and clients that are connected by and by."""
+
+    def __init__(self, bed):
+        self.client, self.server = bed.nodes[:2]
+        self.words = ["share_edge", bed.nics.default]
+        self.receiver = self.server.start(self.words, env=bed.nics.env)
+        self.receiver.wait_line("^ready$")
+        self.senders = []
+
+    def connect(self, env):
+        """One more."""
+        seen = len(self.receiver.lines)
+        check(says(self.receiver, "next") == "listening", "the server does not listen")
+        sender = self.client.start([*self.words, self.server.address(CONTROL_RAIL),
+                                    str(len(self.senders))], env=env)
+        sender.wait_line("^ready$")
+        check(Ends.said(self.receiver, seen + 1) == "ok", "not connected")
+        self.senders.append(sender)
+
+    def message(self, number, count):
+        """That many of a client's, one by one, are received."""
+        message(self.receiver, self.senders[number], count)
+
+    def does(self, order):
+        """The server does."""
+        said = says(self.receiver, order)
+        check(said == "ok", f"'{order}': {said}")
+
+    def close(self, number):
+        """A client ends."""
+        self.senders[number].send("end")
+        self.senders[number].expect(0)
+
+    def end(self):
+        """The server ends, after its clients."""
+        self.receiver.send("end")
+        self.receiver.expect(0)
+
+
+@test("srq", "a QP without a peer that moves is connected while the SRQ is away", kernels=MAIN)
+def late(bed):
+    """It finds receives, as it would without the module; so does the one that has moved."""
+    server = bed.nodes[1]
+    shared = Shared(bed)
+    shared.connect(PATCHED)
+    shift.protected(server, 1)
+    shared.message(0, 4)
+    shift.must(server, "pair", "drain", bed.nics.default)
+    shift.protected(server, 1, "fallback")
+    shared.message(0, 4)
+
+    shared.connect({})
+    for _ in range(3):
+        shared.message(1, 20)
+        shared.message(0, 20)
+    states = sorted(row["state"] for row in shift.qps(server))
+    check(states == ["fallback", "unprotected"], f"one is away and one is not: {states}")
+
+    shift.must(server, "pair", "undrain", bed.nics.default)
+    shared.message(1, 10)
+    shared.close(1)
+    shared.message(0, 20)
+    shared.close(0)
+    shared.end()
+
+
 @test("srq", "the limit is reached while the SRQ is away")
 def limit(bed):
     """One that was set before it left, and one that was set later: there is an event for each."""
-    client, server = bed.nodes[:2]
-    words = ["share_edge", bed.nics.default]
-    receiver = server.start(words, env=bed.nics.env)
-    receiver.wait_line("^ready$")
-    check(says(receiver, "next") == "listening", "the server does not listen")
-    seen = len(receiver.lines)
-    sender = client.start([*words, server.address(CONTROL_RAIL), "0"], env=bed.nics.env)
-    sender.wait_line("^ready$")
-    check(Ends.said(receiver, seen) == "ok", "not connected")
+    server = bed.nodes[1]
+    shared = Shared(bed)
+    shared.connect(bed.nics.env)
     shift.protected(server, 1)
-    message(receiver, sender, 20)
-    check(says(receiver, "limit 4") == "ok", "the limit was not set")
+    shared.message(0, 20)
+    shared.does("limit 4")
     shift.must(server, "pair", "drain", bed.nics.default)
     shift.protected(server, 1, "fallback")
     for again in (True, False):
         # of 8 receives 3 are left, as the server does not look
-        check(says(sender, "send 5") == "ok", "not sent")
-        found = says(receiver, "event")
-        check(found == "ok", f"the limit is reached: {found}")
-        check(says(receiver, "got 5") == "ok", "not received")
-        message(receiver, sender, 20)
+        check(says(shared.senders[0], "send 5") == "ok", "not sent")
+        shared.does("event")
+        shared.does("got 5")
+        shared.message(0, 20)
         if again:
-            check(says(receiver, "limit 4") == "ok", "the limit was not set once more")
+            shared.does("limit 4")
     shift.must(server, "pair", "undrain", bed.nics.default)
+
+
+@test("srq", "resized at home: it stays there")
+def resized_at_home(bed):
+    """Its receives are in another ring, and it is protected no more: a drain moves nothing."""
+    client, server = bed.nodes[:2]
+    shared = Shared(bed)
+    shared.connect(bed.nics.env)
+    shift.protected(server, 1)
+    shared.message(0, 20)
+    counters = shift.Counters(bed)
+    shared.does("resize 64")
+    shared.message(0, 20)
+    shift.wait_reason(server, "srq")
+    shift.must(client, "pair", "drain", bed.nics.default)
+    shared.message(0, 50)
+    shift.wait_reason(server, "srq")
+    shared.close(0)
+    shared.end()
+    counters.still("switches", "side_wc", "failed", "illegal", "msg_bad")
+    shift.must(client, "pair", "undrain", bed.nics.default)
+
+
+@test("srq", "resized away: it comes home, and leaves again")
+def resized_away(bed):
+    """Its receives are not in the ring: those that are away go on, and so do their moves."""
+    client, server = bed.nodes[:2]
+    shared = Shared(bed)
+    shared.connect(bed.nics.env)
+    shift.protected(server, 1)
+    shared.message(0, 4)
+    counters = shift.Counters(bed)
+    shift.must(client, "pair", "drain", bed.nics.default)
+    shift.protected(server, 1, "fallback")
+    shared.message(0, 4)
+    shared.does("resize 64")
+    shared.message(0, 50)
+    shift.protected(server, 1, "fallback")
+    shift.home(bed, 1)
+    shared.message(0, 50)
+    shift.must(client, "pair", "drain", bed.nics.default)
+    shift.protected(server, 1, "fallback")
+    shared.message(0, 50)
+    shared.close(0)
+    shared.end()
+    counters.moved("switches", 3)
+    counters.moved("returns")
+    counters.still("failed", "illegal", "msg_bad")
+    shift.must(client, "pair", "undrain", bed.nics.default)
+
+
+@test("srq", "resized when those that were away have ended: its receives come home")
+def resized_after(bed):
+    """Who could not follow finds all of them in the next ring, as without the module."""
+    client, server = bed.nodes[:2]
+    shared = Shared(bed)
+    shared.connect(bed.nics.env)
+    shift.protected(server, 1)
+    shift.must(client, "pair", "drain", bed.nics.default)
+    shift.protected(server, 1, "fallback")
+    shared.message(0, 4)
+    shared.connect({})          # its peer has no module
+    shared.message(1, 20)
+    shared.message(0, 20)
+    states = sorted(row["state"] for row in shift.qps(server))
+    check(states == ["fallback", "unprotected"], f"one is away and one is not: {states}")
+    shared.does("drop 0")
+    shared.close(0)
+    counters = shift.Counters(bed)
+    shared.does("resize 64")
+    shared.message(1, 50)
+    kicks = counters.delta("kicks")
+    check(kicks[1] == 0, f"the provider posts to the kernel still: {kicks}")
+    shared.close(1)
+    shared.end()
+    counters.still("switches", "side_wc", "failed", "illegal", "msg_bad")
+    shift.must(client, "pair", "undrain", bed.nics.default)
 
 
 for _name, (_options, _qps, _side, _kernels) in FAULTS.items():

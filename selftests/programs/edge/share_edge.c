@@ -11,6 +11,8 @@
  *	send N	client: send N messages, and wait for each
  *	limit N	server: set the limit of the SRQ
  *	event	server: wait until the limit is reached
+ *	resize N	server: make the SRQ one of N receives
+ *	drop N	server: destroy the QP of client N, who has sent what it will send
  *	end
  */
 #include <poll.h>
@@ -83,8 +85,9 @@ static bool is_right(struct rig *rig, const struct ibv_wc *wc)
 	const unsigned char *in = rig->in[wc->wr_id % RECVS];
 	unsigned int n, i;
 
-	for (n = 0; n < rig->qps && rig->qp[n]->qp_num != wc->qp_num; n++)
-		;
+	for (n = 0; n < rig->qps; n++)
+		if (rig->qp[n] && rig->qp[n]->qp_num == wc->qp_num)
+			break;
 	if (n == rig->qps || wc->wr_id >= RECVS || !rig->posted[wc->wr_id] ||
 	    wc->byte_len != SIZE || in[0] != n || in[1] != (unsigned char)++rig->seen[n])
 		return false;
@@ -143,6 +146,23 @@ static const char *set_limit(struct rig *rig, unsigned int limit)
 	return ibv_modify_srq(rig->srq, &attr, IBV_SRQ_LIMIT) ? "not set" : "ok";
 }
 
+static const char *resize(struct rig *rig, unsigned int receives)
+{
+	struct ibv_srq_attr attr = { .max_wr = receives }, now;
+
+	if (ibv_modify_srq(rig->srq, &attr, IBV_SRQ_MAX_WR))
+		return "not resized";
+	return !ibv_query_srq(rig->srq, &now) && now.max_wr >= receives ? "ok" : "not that large";
+}
+
+static const char *drop(struct rig *rig, unsigned int n)
+{
+	if (n >= rig->qps || !rig->qp[n] || ibv_destroy_qp(rig->qp[n]))
+		return "not destroyed";
+	rig->qp[n] = NULL;
+	return "ok";
+}
+
 /* Events of the port may come, too. */
 static const char *await_limit(struct rig *rig)
 {
@@ -182,7 +202,7 @@ static void set_up(struct rig *rig, const char *device, bool serves)
 static void close_all(struct rig *rig)
 {
 	while (rig->qps--)
-		if (ibv_destroy_qp(rig->qp[rig->qps]))
+		if (rig->qp[rig->qps] && ibv_destroy_qp(rig->qp[rig->qps]))
 			die("destroy");
 	if (rig->srq && ibv_destroy_srq(rig->srq))
 		die("destroy SRQ");
@@ -219,6 +239,10 @@ int main(int argc, char **argv)
 			say(set_limit(&rig, n));
 		} else if (!strcmp(word, "event")) {
 			say(await_limit(&rig));
+		} else if (!strcmp(word, "resize")) {
+			say(resize(&rig, n));
+		} else if (!strcmp(word, "drop")) {
+			say(drop(&rig, n));
 		} else {
 			break;
 		}
