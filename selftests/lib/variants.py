@@ -64,6 +64,7 @@ VARIANTS = {
             "a cable goes in the failback, after 0 packets, all come back",
             "a cable goes in the failback, after 2 packets, all come back --srq",
             "a bad receive is there at the fault --srq", "a bad receive is met at the fault --srq")),
+        "directory: a device is renamed while its QPs are away: they come home",
         "policy: 200 ms flap while the own backup is dead",
         "policy: backup first, default later: the error comes in time",
         "srq: messages of 64 KiB", "srq: drain and undrain: asleep, one CQ",

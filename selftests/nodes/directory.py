@@ -249,6 +249,31 @@ add("directory", "a cable that flaps as fast as it can", partial(flapping, 100, 
     FULL, state=LOADED)
 
 
+@test("directory", "a device is renamed while its QPs are away: they come home",
+      FULL, LOADED)
+def renamed(bed):
+    """At both ends, as either shiftd brings a QP home; the configuration has the old name."""
+    nodes = bed.nodes[:2]
+    with Directory(bed, "[failback]\nhold = 2\nmax_hold = 4\n"):
+        verify = start(bed, *shape(4096, 2), qps=2)
+        counters = survives(bed, verify, "local", 2, finish=False)
+        try:
+            for node in nodes:
+                node.must("rdma dev set rxe0 name first0")
+            bed.plug_all()
+            for node in nodes:
+                shift.protected(node, 2, "returned")
+                check({row["dev"] for row in shift.qps(node)} == {"first0"}, f"{shift.qps(node)}")
+            verify.more(2)
+            verify.finish()
+            counters.moved("returns", 2)
+            counters.still("failed", "illegal", "msg_bad")
+        finally:
+            bed.stop_processes()
+            for node in nodes:
+                node.run("rdma dev set first0 name rxe0")
+
+
 @test("directory", "failback is off", state=LOADED)
 def no_failback(bed):
     """Then the operator decides."""
