@@ -378,7 +378,7 @@ static void link_received(struct shift_link *link, const struct shift_msg *m)
 	struct shift_qp *sqp = pair ? shift_qp_find_named(m) : shift_qp_find_cookie(m->dst_cookie);
 
 	if (!sqp) {
-		/* a PAIR may come before its QP is connected; what has a cookie is late, or guesses */
+		/* a PAIR may be early; what has a cookie is late, or guesses */
 		if (!pair)
 			shift_stat_inc(SHIFT_STAT_MSG_STALE);
 		return;

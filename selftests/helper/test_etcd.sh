@@ -408,8 +408,8 @@ own_role() {
 others_keys() {
 	local nics=/shift/v1/nics perm
 	ectl role add more && ectl user grant-role a more &&
-		ectl role grant-permission more read --prefix=true $nics/b/ &&
-		ectl role grant-permission more readwrite --prefix=true $nics/a/ &&
+		ectl role grant-permission more read --prefix=true "$nics/b/" &&
+		ectl role grant-permission more readwrite --prefix=true "$nics/a/" &&
 		ectl role grant-permission more write --prefix=true /shift/v1/other || return
 	for perm in "" "--prefix=true $nics/b/" "$nics/b/::ffff:10.1.0.2" "$nics/0 $nics/z" \
 			"--from-key=true $nics/b"; do
