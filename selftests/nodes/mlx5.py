@@ -23,7 +23,6 @@ from nodes import (after_failover, application_qp, dead_nic, exactly_once, failb
 from nodes.failover import (WAYS, beating, dropped, on_backup, pull, start, survives,
                             wrong_is_caught)
 from nodes.mlx5_soft import ENVS, MODULE, inject, install, stats
-from nodes.pair_life import pair_of
 
 
 def borrowing():
@@ -402,70 +401,6 @@ def not_covered(reason, options, bed):
     counters.still("faults", "swallowed", "illegal")
 
 
-# Assumptions that kernel QPs can try (mlx5.md).  Without 16 a QP is protected, but not handed back.
-CLAIMS = {1, 2, 3, 4, 5, 7, 10, 11, 16}
-FAULTS = "/sys/kernel/debug/mlx5_soft/{}/breaks"
-
-
-def paired_anew(node, dev="mls0", number=None):
-    """Pair mls0 once more, while a device breaks an assumption: its pair, as shiftctl shows it."""
-    mask = 0 if number is None else 1 << number
-    node.must(f"shiftctl pair del mls0 && echo {mask:#x} >{FAULTS.format(dev)} && "
-              "shiftctl pair add mls0 mls1")
-    return pair_of(node, "mls0")
-
-
-def whole(row):
-    """Both devices have shown all that they can."""
-    return (set(row["proof_held"]) == set(row["backup_proof_held"]) == CLAIMS and
-            not row["proof_failed"] and not row["backup_proof_failed"])
-
-
-def assumptions(bed):
-    """The device does not do what is assumed of it, one thing after the other, and is found."""
-    node = bed.nodes[0]
-    check(whole(pair_of(node, "mls0")), f"sound devices: {pair_of(node, 'mls0')}")
-    for number in sorted(CLAIMS):
-        row = paired_anew(node, number=number)
-        check(number in row["proof_failed"] and number not in row["proof_held"],
-              f"{number} is broken: {row}")
-        check(set(row["backup_proof_held"]) == CLAIMS, f"{number}: the backup is sound: {row}")
-    row = paired_anew(node)
-    check(whole(row), f"sound again: {row}")
-
-
-def unproven(bed):
-    """QPs of a NIC that failed, or whose backup did, run as without the module."""
-    client = bed.nodes[0]
-    for dev in ("mls0", "mls1"):
-        paired_anew(client, dev, 3)
-        not_covered("unproven", [], bed)
-        paired_anew(client, dev)
-
-
-def untried(bed):
-    """A NIC without a cable cannot be tried; it is as soon as it has one."""
-    client = bed.nodes[0]
-    pull(bed, "local")
-    wait_for("the port is down",
-             lambda: pair_of(client, "mls0")["port_state"] != "active")
-    row = paired_anew(client)
-    check(not row["proof_held"] and not row["proof_failed"], f"without a cable: {row}")
-    check(set(row["backup_proof_held"]) == CLAIMS, f"the backup has one: {row}")
-    bed.plug_all()
-    wait_for("it was tried", lambda: whole(pair_of(client, "mls0")))
-    failover("local", SMALL, bed)
-
-
-def kept_home(bed):
-    """A NIC that does not work again after a RESET: what is home stays on the kernel's QPs."""
-    client = bed.nodes[0]
-    paired_anew(client, number=16)
-    client.must(f"echo 0 >{FAULTS.format('mls0')}")     # nobody has tried it since
-    stays_returned(start(bed, "--bidir", *SMALL), bed)
-    check(whole(paired_anew(client)), "sound again")
-
-
 def wide(bed):
     """Completions of 128 bytes, and a cable."""
     env = {**bed.nics.env, "MLX5_CQE_SIZE": "128"}
@@ -532,11 +467,7 @@ def register():
             ("unprotected: on an SRQ, by the module parameter", partial(
                 not_covered, "srq", ["--ops", "send", "--srq"]), FULL),
             ("unprotected: a CQ without room for a flush", partial(
-                not_covered, "operation", ["--small-cq", "--signal-every", 16]), FULL),
-            ("an assumption does not hold", assumptions, STOCK),
-            ("unprotected: an assumption does not hold", unproven, FULL),
-            ("not handed back: a NIC that does not work again after RESET", kept_home, FULL),
-            ("a NIC without a cable is tried when it has one", untried, FULL)):
+                not_covered, "operation", ["--small-cq", "--signal-every", 16]), FULL)):
         add("mlx5", name, partial(on_mlx5, function), kernels)
     # by hand: elsewhere QPs without a send queue are moved as well
     add("mlx5", "shapes: each with sends at both ends is moved, the client's cable",

@@ -1,0 +1,84 @@
+# SPDX-License-Identifier: GPL-2.0
+"""A NIC proves itself when it is paired; the software device breaks one assumption at a time.
+
+The assumptions have numbers (internals/mlx5.md).
+"""
+
+from functools import partial
+
+from registry import FULL, STOCK, add
+from testbed import check, wait_for
+from nodes.failover import pull, start
+from nodes.mlx5 import SMALL, failover, not_covered, on_mlx5, stays_returned
+from nodes.pair_life import pair_of
+
+# Those that kernel QPs can try.  Without 16 a QP is protected, but not handed back.
+CLAIMS = {1, 2, 3, 4, 5, 7, 10, 11, 16}
+FAULTS = "/sys/kernel/debug/mlx5_soft/{}/breaks"
+
+
+def paired_anew(node, dev="mls0", number=None):
+    """Pair mls0 once more, while a device breaks an assumption: its pair, as shiftctl shows it."""
+    mask = 0 if number is None else 1 << number
+    node.must(f"shiftctl pair del mls0 && echo {mask:#x} >{FAULTS.format(dev)} && "
+              "shiftctl pair add mls0 mls1")
+    return pair_of(node, "mls0")
+
+
+def whole(row):
+    """Both devices have shown all that they can."""
+    return (set(row["proof_held"]) == set(row["backup_proof_held"]) == CLAIMS and
+            not row["proof_failed"] and not row["backup_proof_failed"])
+
+
+def assumptions(bed):
+    """The device does not do what is assumed of it, one thing after the other, and is found."""
+    node = bed.nodes[0]
+    check(whole(pair_of(node, "mls0")), f"sound devices: {pair_of(node, 'mls0')}")
+    for number in sorted(CLAIMS):
+        row = paired_anew(node, number=number)
+        check(number in row["proof_failed"] and number not in row["proof_held"],
+              f"{number} is broken: {row}")
+        check(set(row["backup_proof_held"]) == CLAIMS, f"{number}: the backup is sound: {row}")
+    row = paired_anew(node)
+    check(whole(row), f"sound again: {row}")
+
+
+def unproven(bed):
+    """QPs of a NIC that failed, or whose backup did, run as without the module."""
+    client = bed.nodes[0]
+    for dev in ("mls0", "mls1"):
+        paired_anew(client, dev, 3)
+        not_covered("unproven", [], bed)
+        paired_anew(client, dev)
+
+
+def untried(bed):
+    """A NIC without a cable cannot be tried; it is as soon as it has one."""
+    client = bed.nodes[0]
+    pull(bed, "local")
+    wait_for("the port is down",
+             lambda: pair_of(client, "mls0")["port_state"] != "active")
+    row = paired_anew(client)
+    check(not row["proof_held"] and not row["proof_failed"], f"without a cable: {row}")
+    check(set(row["backup_proof_held"]) == CLAIMS, f"the backup has one: {row}")
+    bed.plug_all()
+    wait_for("it was tried", lambda: whole(pair_of(client, "mls0")))
+    failover("local", SMALL, bed)
+
+
+def kept_home(bed):
+    """A NIC that does not work again after a RESET: what is home stays on the kernel's QPs."""
+    client = bed.nodes[0]
+    paired_anew(client, number=16)
+    client.must(f"echo 0 >{FAULTS.format('mls0')}")     # nobody has tried it since
+    stays_returned(start(bed, "--bidir", *SMALL), bed)
+    check(whole(paired_anew(client)), "sound again")
+
+
+for _name, _function, _kernels in (
+        ("an assumption does not hold", assumptions, STOCK),
+        ("unprotected: an assumption does not hold", unproven, FULL),
+        ("not handed back: a NIC that does not work again after RESET", kept_home, FULL),
+        ("a NIC without a cable is tried when it has one", untried, FULL)):
+    add("mlx5", _name, partial(on_mlx5, _function), _kernels)
