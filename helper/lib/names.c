@@ -53,6 +53,7 @@ static const char * const reason[__SHIFT_REASON_MAX] = {
 	[SHIFT_REASON_DMABUF]		= "dmabuf",
 	[SHIFT_REASON_UNPROVEN]		= "unproven",
 	[SHIFT_REASON_CGROUP]		= "cgroup",
+	[SHIFT_REASON_NAMESPACE]	= "namespace",
 };
 NAMES(reason, "");
 

@@ -7,6 +7,7 @@
 #include <net/sch_generic.h>
 #include <rdma/ib_cache.h>
 #include <rdma/uverbs_types.h>
+#include "core/ib.h"
 #include "core/object.h"
 #include "core/pair.h"
 
@@ -166,14 +167,14 @@ struct shift_dev *shift_dev_by_name(const char *name)
 	return NULL;
 }
 
-/* Is @gid one of the device's?  Process context. */
+/* Is @gid one of the device's, in the initial network namespace?  Process context. */
 bool shift_dev_has_gid(struct shift_dev *sdev, const union ib_gid *gid)
 {
 	const struct ib_gid_attr *attr;
 
 	if (!sdev || !sdev->ibdev)
 		return false;
-	attr = rdma_find_gid(sdev->ibdev, gid, IB_GID_TYPE_ROCE_UDP_ENCAP, NULL);
+	attr = shift_gid_find(sdev->ibdev, gid, SHIFT_VLAN_ANY);
 	if (IS_ERR(attr))
 		return false;
 	rdma_put_gid_attr(attr);

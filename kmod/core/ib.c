@@ -13,14 +13,80 @@
 #include "core/ib.h"
 
 /**
- * shift_dev_gid - the address of a device on a path
+ * shift_gid_attr_is_ours - is the interface of a GID in the initial network namespace?
+ * @attr: the GID, held.
+ * @vlan: set to its VLAN, or SHIFT_VLAN_NONE.
+ *
+ * Context: any that may take a spinlock.
+ * Return: false if it is in another one, or if the address was removed.
+ */
+bool shift_gid_attr_is_ours(const struct ib_gid_attr *attr, u32 *vlan)
+{
+	u16 tag = SHIFT_VLAN_NONE;
+	struct net_device *ndev;
+	bool ours;
+
+	if (rdma_read_gid_l2_fields(attr, &tag, NULL))
+		tag = SHIFT_VLAN_NONE;
+	*vlan = tag;
+	rcu_read_lock();
+	ndev = rdma_read_gid_attr_ndev_rcu(attr);
+	/* in another namespace the same address means something else */
+	ours = !IS_ERR(ndev) && net_eq(dev_net(ndev), &init_net);
+	rcu_read_unlock();
+	return ours;
+}
+
+/* Is it a RoCE v2 GID in the initial network namespace, and of that VLAN? */
+static bool gid_fits(const struct ib_gid_attr *attr, u32 vlan)
+{
+	u32 its;
+
+	return attr->gid_type == IB_GID_TYPE_ROCE_UDP_ENCAP &&
+	       shift_gid_attr_is_ours(attr, &its) && (vlan == SHIFT_VLAN_ANY || its == vlan);
+}
+
+/**
+ * shift_gid_find - find a GID of a device in the initial network namespace
  * @ibdev: the device; its port 1 is looked at.
+ * @gid: the GID; interfaces of other namespaces may have the same one.
+ * @vlan: its VLAN, SHIFT_VLAN_NONE or SHIFT_VLAN_ANY.
+ *
+ * Context: any that may take a spinlock.
+ * Return: the GID, for rdma_put_gid_attr(), or ERR_PTR.
+ */
+const struct ib_gid_attr *shift_gid_find(struct ib_device *ibdev, const union ib_gid *gid,
+					 u32 vlan)
+{
+	const struct ib_gid_attr *attr;
+	int i;
+
+	/* nearly always it is the first one of that value */
+	attr = rdma_find_gid(ibdev, gid, IB_GID_TYPE_ROCE_UDP_ENCAP, NULL);
+	if (IS_ERR(attr) || gid_fits(attr, vlan))
+		return attr;
+	rdma_put_gid_attr(attr);
+	for (i = 0; i < ibdev->port_data[1].immutable.gid_tbl_len; i++) {
+		attr = rdma_get_gid_attr(ibdev, 1, i);
+		if (IS_ERR(attr))
+			continue;
+		if (!memcmp(&attr->gid, gid, sizeof(*gid)) && gid_fits(attr, vlan))
+			return attr;
+		rdma_put_gid_attr(attr);
+	}
+	return ERR_PTR(-ENOENT);
+}
+
+/**
+ * shift_dev_gid - the address of a device on a path, in the initial network namespace
+ * @ibdev: the device; its port 1 is looked at.
+ * @vlan: its VLAN, SHIFT_VLAN_NONE or SHIFT_VLAN_ANY.
  * @gid: filled on success.
  *
  * Context: process context.
- * Return: 0, -ENOENT if it has no RoCE v2 GID of a global address.
+ * Return: 0, -ENOENT if it has no RoCE v2 GID of a global address there.
  */
-int shift_dev_gid(struct ib_device *ibdev, union ib_gid *gid)
+int shift_dev_gid(struct ib_device *ibdev, u32 vlan, union ib_gid *gid)
 {
 	const struct ib_gid_attr *attr;
 	bool found = false;
@@ -31,7 +97,7 @@ int shift_dev_gid(struct ib_device *ibdev, union ib_gid *gid)
 		attr = rdma_get_gid_attr(ibdev, 1, i);
 		if (IS_ERR(attr))
 			continue;
-		if (attr->gid_type == IB_GID_TYPE_ROCE_UDP_ENCAP) {
+		if (gid_fits(attr, vlan)) {
 			bool v4 = ipv6_addr_v4mapped((struct in6_addr *)&attr->gid);
 			bool ll = ipv6_addr_type((struct in6_addr *)&attr->gid) &
 				  IPV6_ADDR_LINKLOCAL;
@@ -56,7 +122,7 @@ static struct net_device *gid_netdev(struct ib_device *ibdev, const union ib_gid
 	const struct ib_gid_attr *attr;
 	struct net_device *ndev;
 
-	attr = rdma_find_gid(ibdev, gid, IB_GID_TYPE_ROCE_UDP_ENCAP, NULL);
+	attr = shift_gid_find(ibdev, gid, SHIFT_VLAN_ANY);
 	if (IS_ERR(attr))
 		return NULL;
 	rcu_read_lock();

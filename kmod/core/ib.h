@@ -6,8 +6,14 @@
 #include <rdma/ib_verbs.h>
 
 /* ib.c */
+#define SHIFT_VLAN_NONE	0xffff	/* as in the RDMA core */
+#define SHIFT_VLAN_ANY	0x10000
+
+bool shift_gid_attr_is_ours(const struct ib_gid_attr *attr, u32 *vlan);
+const struct ib_gid_attr *shift_gid_find(struct ib_device *ibdev, const union ib_gid *gid,
+					 u32 vlan);
 /* first usable GID of port 1: RoCE v2, IPv4-mapped before global IPv6 */
-int shift_dev_gid(struct ib_device *ibdev, union ib_gid *gid);
+int shift_dev_gid(struct ib_device *ibdev, u32 vlan, union ib_gid *gid);
 bool shift_gid_has_carrier(struct ib_device *ibdev, const union ib_gid *gid);
 u32 shift_gid_mtu(struct ib_device *ibdev, const union ib_gid *gid);
 bool shift_gid_carries(struct ib_device *ibdev, const union ib_gid *gid, u32 mtu);

@@ -88,6 +88,8 @@ enum shift_rebase {
  * @init: attributes at creation.
  * @asked_send, @asked_recv: depths that the application asked for.
  * @state: state that the application has brought it to; it and all below are from modify_qp.
+ * @vlan: VLAN of @sgid, or SHIFT_VLAN_NONE.
+ * @foreign: @sgid is of an interface outside of the initial network namespace.
  * @attr: last values of the attributes with which proxy QPs are connected.
  *
  * Set at creation, or under sqp->lock.
@@ -102,6 +104,8 @@ struct shift_qp_app {
 	enum ib_qp_state state;
 	u32 dest_qpn, sq_psn, rq_psn, mtu;
 	union ib_gid sgid, dgid;
+	u32 vlan;
+	bool foreign;
 	struct ib_qp_attr attr;
 };
 
@@ -540,6 +544,8 @@ static inline enum shift_reason shift_qp_reason(const struct shift_qp *sqp, u8 p
 
 	if (!reason && path != SHIFT_PATH_BACKUP && shift_charge_is_lacking(&sqp->charge))
 		reason = SHIFT_REASON_CGROUP;
+	if (!reason && READ_ONCE(sqp->app.foreign))
+		reason = SHIFT_REASON_NAMESPACE;
 	return reason;
 }
 

@@ -55,6 +55,8 @@ static const char * const shift_reason_texts[] = {
 		"A device of the pair did not do, or could not try, what protection assumes of it.",
 	[SHIFT_REASON_CGROUP] =
 		"The limit of the process's rdma cgroup leaves no room for what protection needs.",
+	[SHIFT_REASON_NAMESPACE] =
+		"Its address is not in the host's initial network namespace.",
 };
 
 static_assert(ARRAY_SIZE(shift_reason_texts) == __SHIFT_REASON_MAX);

@@ -89,7 +89,7 @@ static enum shift_reason pairing_find_route(struct shift_qp *sqp)
 	if (shift_gid_is_local(pair, &sqp->app.dgid) &&
 	    (!shift_qp_is_loop(sqp) || sqp->srqm.ssrq))
 		reason = SHIFT_REASON_LOOPBACK;
-	else if (shift_dev_gid(backup->ibdev, &sqp->peer.backup_sgid))
+	else if (shift_dev_gid(backup->ibdev, sqp->app.vlan, &sqp->peer.backup_sgid))
 		reason = SHIFT_REASON_ADDRESS;
 	if (reason)
 		goto out;

@@ -10,6 +10,7 @@
 #include <linux/sched/mm.h>
 #include <rdma/ib_addr.h>
 #include <rdma/ib_cache.h>
+#include "core/ib.h"
 #include "core/node.h"
 #include "core/stat.h"
 #include "link/link.h"
@@ -110,25 +111,6 @@ static void gid_to_sockaddr(const union ib_gid *gid, u16 port, struct sockaddr_s
 		((struct sockaddr_in6 *)ss)->sin6_port = htons(port);
 }
 
-/* The namespace that a GID's IP address is in, referenced. */
-static struct net *gid_net(struct ib_device *dev, const union ib_gid *gid)
-{
-	const struct ib_gid_attr *attr;
-	struct net_device *ndev;
-	struct net *net = NULL;
-
-	attr = rdma_find_gid(dev, gid, IB_GID_TYPE_ROCE_UDP_ENCAP, NULL);
-	if (IS_ERR(attr))
-		return NULL;
-	rcu_read_lock();
-	ndev = rdma_read_gid_attr_ndev_rcu(attr);
-	if (!IS_ERR(ndev))
-		net = maybe_get_net(dev_net(ndev));
-	rcu_read_unlock();
-	rdma_put_gid_attr(attr);
-	return net;
-}
-
 /**
  * shift_port_is_privileged - may only privileged users of a host bind to a port?
  * @port: of RDMA CM, in host order.
@@ -171,23 +153,21 @@ int shift_conn_connect(struct shift_link *link)
 {
 	struct sockaddr_storage dst;
 	struct shift_conn *c;
+	const struct ib_gid_attr *gid;
 	struct ib_device *dev;
-	struct net *net;
 	int err;
 
 	dev = READ_ONCE(link->dev);
 	if (!dev)
 		return -ENODEV;
-	net = gid_net(dev, &link->local);
-	if (!net)
+	gid = shift_gid_find(dev, &link->local, SHIFT_VLAN_ANY);
+	if (IS_ERR(gid))
 		return -EADDRNOTAVAIL;
+	rdma_put_gid_attr(gid);
 	c = shift_conn_create(link);
-	if (!c) {
-		put_net(net);
+	if (!c)
 		return -ENOMEM;
-	}
-	c->cm_id = rdma_create_id(net, conn_event, c, RDMA_PS_TCP, IB_QPT_RC);
-	put_net(net);
+	c->cm_id = rdma_create_id(&init_net, conn_event, c, RDMA_PS_TCP, IB_QPT_RC);
 	if (IS_ERR(c->cm_id)) {
 		err = PTR_ERR(c->cm_id);
 		shift_conn_done(c);

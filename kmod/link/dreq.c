@@ -8,6 +8,7 @@
 #include <linux/slab.h>
 #include <rdma/ib_cache.h>
 #include <rdma/ib_mad.h>
+#include "core/ib.h"
 #include "core/node.h"
 #include "core/stat.h"
 #include "link/link.h"
@@ -93,7 +94,7 @@ static struct ib_ah *dreq_ah(struct shift_link *link, struct ib_device *dev, str
 	union ib_gid remote = link->remote;
 	struct ib_ah *ah;
 
-	gid = rdma_find_gid_by_port(dev, &link->local, IB_GID_TYPE_ROCE_UDP_ENCAP, 1, NULL);
+	gid = shift_gid_find(dev, &link->local, SHIFT_VLAN_ANY);
 	if (IS_ERR(gid))
 		return ERR_CAST(gid);
 	attr.type = rdma_ah_find_type(dev, 1);

@@ -27,7 +27,7 @@ static struct shift_dev *find_cm_dev(struct shift_dev *sdev)
 	lockdep_assert_held(&shift_devices_lock);
 	if (rdma_cap_ib_cm(sdev->ibdev, 1))
 		return shift_dev_get(sdev);
-	if (shift_dev_gid(sdev->ibdev, &gid))
+	if (shift_dev_gid(sdev->ibdev, SHIFT_VLAN_ANY, &gid))
 		return NULL;
 	list_for_each_entry(other, &shift_devices, list)
 		if (rdma_cap_ib_cm(other->ibdev, 1) && shift_dev_has_gid(other, &gid))

@@ -76,7 +76,7 @@ static int registrar_connect(struct shift_qp *sqp, struct ib_qp *qp, u8 path)
 	union ib_gid remote = *own;
 	int err;
 
-	gid = rdma_find_gid(qp->device, own, IB_GID_TYPE_ROCE_UDP_ENCAP, NULL);
+	gid = shift_gid_find(qp->device, own, sqp->app.vlan);
 	if (IS_ERR(gid))
 		return PTR_ERR(gid);
 	attr = kzalloc(sizeof(*attr), GFP_NOIO);

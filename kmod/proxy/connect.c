@@ -8,6 +8,7 @@
 #include <linux/slab.h>
 #include <rdma/ib_cache.h>
 #include <rdma/rdma_cm.h>
+#include "core/ib.h"
 #include "core/node.h"
 #include "core/object.h"
 #include "core/proxy.h"
@@ -72,8 +73,8 @@ static int qp_to_rtr(struct shift_qp *sqp, struct shift_proxy *b, u32 qpn, u32 e
 	int err;
 
 	/* look up the GID by its value: its index may change when a port goes down and up */
-	gid = rdma_find_gid(ibdev, home ? &sqp->app.sgid : &sqp->peer.backup_sgid,
-			    IB_GID_TYPE_ROCE_UDP_ENCAP, NULL);
+	gid = shift_gid_find(ibdev, home ? &sqp->app.sgid : &sqp->peer.backup_sgid,
+			     sqp->app.vlan);
 	if (IS_ERR(gid))
 		return PTR_ERR(gid);
 	memset(attr, 0, sizeof(*attr));

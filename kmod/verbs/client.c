@@ -98,7 +98,7 @@ static void look_at_mtus(struct work_struct *work)
 	list_for_each_entry(pair, &shift_pairs, list) {
 		if (!shift_pair_use(pair))
 			continue;
-		mtu = shift_dev_gid(pair->backup->ibdev, &gid) ? 0 :
+		mtu = shift_dev_gid(pair->backup->ibdev, SHIFT_VLAN_ANY, &gid) ? 0 :
 		      shift_gid_mtu(pair->backup->ibdev, &gid);
 		if (mtu != pair->mtu)
 			dev_kick(pair->sdev, SHIFT_QPB_MTU);
@@ -126,6 +126,9 @@ static int dev_add(struct ib_device *ibdev)
 
 	/* RoCE only, for now */
 	if (!rdma_is_port_valid(ibdev, 1) || !rdma_protocol_roce(ibdev, 1))
+		return -EOPNOTSUPP;
+	/* a device that is given to another namespace is removed first, and then added again */
+	if (!rdma_dev_access_netns(ibdev, &init_net))
 		return -EOPNOTSUPP;
 
 	sdev = shift_dev_new(ibdev);

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /* What an application sets of its QP, and what it is shown of a QP that is away. */
 #include <linux/module.h>
+#include "core/ib.h"
 #include "core/kick.h"
 #include "core/provider.h"
 #include "core/qp.h"
@@ -43,8 +44,10 @@ void qp_note_rtr(struct shift_qp *sqp, const struct ib_qp_attr *attr, int mask)
 		const struct ib_global_route *grh = rdma_ah_read_grh(&attr->ah_attr);
 
 		sqp->app.dgid = grh->dgid;
-		if (grh->sgid_attr)
+		if (grh->sgid_attr) {
 			sqp->app.sgid = grh->sgid_attr->gid;
+			sqp->app.foreign = !shift_gid_attr_is_ours(grh->sgid_attr, &sqp->app.vlan);
+		}
 		sqp->app.attr.ah_attr.sl = attr->ah_attr.sl;
 		sqp->app.attr.ah_attr.grh.traffic_class = grh->traffic_class;
 		sqp->app.attr.ah_attr.grh.hop_limit = grh->hop_limit;

@@ -7,7 +7,6 @@
 
 struct net { u64 net_cookie; };
 extern struct net init_net;
-static inline struct net *maybe_get_net(struct net *net) { return net; }
 static inline void put_net(struct net *net) { }
 
 struct net_device { struct net *net; int ifindex; unsigned char addr_len; };

@@ -367,14 +367,6 @@ const char *ib_wc_status_msg(u32 status)
 	return status < ARRAY_SIZE(names) ? names[status] : "?";
 }
 
-const struct ib_gid_attr *rdma_find_gid(struct ib_device *dev, const union ib_gid *gid, int type,
-					void *ndev)
-{
-	struct sim_dev *d = (struct sim_dev *)dev;
-
-	return memcmp(gid, &d->gid.gid, sizeof(*gid)) ? ERR_PTR(-ENOENT) : &d->gid;
-}
-
 void sim_dev_init(struct sim_dev *dev, int end, int net, bool forgets, bool lower,
 		  bool global)
 {

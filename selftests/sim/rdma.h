@@ -244,6 +244,7 @@ void ib_unregister_event_handler(struct ib_event_handler *handler);
 struct uverbs_obj_type_class { int n; };
 extern const struct uverbs_obj_type_class uverbs_idr_class;
 static inline bool rdma_is_port_valid(struct ib_device *dev, u32 port) { return port == 1; }
+static inline bool rdma_dev_access_netns(struct ib_device *dev, struct net *net) { return true; }
 static inline bool rdma_protocol_roce(struct ib_device *dev, u32 port) { return true; }
 struct ib_uverbs_file;
 struct rdma_dev_addr;
@@ -290,8 +291,6 @@ bool ib_modify_qp_is_ok(enum ib_qp_state from, enum ib_qp_state to, enum ib_qp_t
 const char *ib_wc_status_msg(u32 status);
 static inline int ib_mtu_enum_to_int(enum ib_mtu mtu) { return 128 << mtu; }
 
-const struct ib_gid_attr *rdma_find_gid(struct ib_device *dev, const union ib_gid *gid, int type,
-					void *ndev);
 static inline int rdma_read_gid_l2_fields(const struct ib_gid_attr *attr, u16 *vlan, u8 *mac)
 {
 	return 0;

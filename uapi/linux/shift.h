@@ -160,6 +160,7 @@ enum shift_reason {
 	SHIFT_REASON_DMABUF,		/* a dma-buf of its PD has no mirror */
 	SHIFT_REASON_UNPROVEN,		/* a device of the pair has not proved what is assumed */
 	SHIFT_REASON_CGROUP,		/* the rdma cgroup has no room for what it needs */
+	SHIFT_REASON_NAMESPACE,		/* its GID is of another network namespace */
 	__SHIFT_REASON_MAX
 };
 

@@ -151,10 +151,10 @@ static int end_to_rtr(struct shift_rig *rig, struct shift_rig_end *end,
 	union ib_gid own;
 	int err;
 
-	err = shift_dev_gid(rig->ibdev, &own);
+	err = shift_dev_gid(rig->ibdev, SHIFT_VLAN_ANY, &own);
 	if (err)
 		return err;
-	gid = rdma_find_gid(rig->ibdev, &own, IB_GID_TYPE_ROCE_UDP_ENCAP, NULL);
+	gid = shift_gid_find(rig->ibdev, &own, SHIFT_VLAN_ANY);
 	if (IS_ERR(gid))
 		return PTR_ERR(gid);
 	attr.ah_attr.type = rdma_ah_find_type(rig->ibdev, 1);

@@ -60,7 +60,21 @@ int shift_auth_take(const struct shift_conn *c, const struct shift_auth_frame *f
 }
 
 /* core/ib.c */
-int shift_dev_gid(struct ib_device *ibdev, union ib_gid *gid)
+bool shift_gid_attr_is_ours(const struct ib_gid_attr *attr, u32 *vlan)
+{
+	*vlan = SHIFT_VLAN_NONE;
+	return true;
+}
+
+const struct ib_gid_attr *shift_gid_find(struct ib_device *ibdev, const union ib_gid *gid,
+					 u32 vlan)
+{
+	struct sim_dev *dev = (struct sim_dev *)ibdev;
+
+	return memcmp(gid, &dev->gid.gid, sizeof(*gid)) ? ERR_PTR(-ENOENT) : &dev->gid;
+}
+
+int shift_dev_gid(struct ib_device *ibdev, u32 vlan, union ib_gid *gid)
 {
 	*gid = ((struct sim_dev *)ibdev)->gid.gid;
 	return 0;
