@@ -32,7 +32,7 @@ FILES = ["/etc/libibverbs.d/rxe.driver"]
 
 # Loaded at boot or on demand by the kernel or a test; dependencies follow.
 MODULES = """
-    virtio_pci virtio_net virtio_console crc32_generic crc32c_generic dummy
+    virtio_pci virtio_net virtio_console crc32_generic crc32c_generic dummy macvlan 8021q
     rdma_rxe ib_uverbs rdma_ucm rdma_cm ib_core ib_umad
     nf_tables nft_numgen nft_fwd_netdev nft_dup_netdev nft_limit nft_quota
     nft_ct nft_log nft_chain_nat nft_reject_inet
