@@ -62,6 +62,16 @@ uint32_t sum(const struct end *end)
 	return s;
 }
 
+static const char *untried(void)
+{
+	return "SKIP not tried";
+}
+
+static const char *kernel_qp(void)
+{
+	return assume_kernel_qp(&ports[0]);
+}
+
 static const struct {
 	const char *what;
 	const char *(*test)(void);
@@ -82,6 +92,9 @@ static const struct {
 	{ "masked atomics", assume_masked },
 	{ "what was written without a doorbell is not posted", assume_producer },
 	{ "a QP that was reset at work works again, with another peer", assume_again },
+	{ "ERR and RESET of a QP on an SRQ", untried },
+	{ "completions of an SRQ's receives", untried },
+	{ "a kernel's QP works in an application's PD", kernel_qp },
 };
 
 #define TESTS	(sizeof(tests) / sizeof(tests[0]))

@@ -34,5 +34,7 @@ const char *assume_lengths(void);
 const char *assume_data(void);
 const char *assume_masked(void);
 const char *assume_producer(void);
+/* assume_kernel.c */
+const char *assume_kernel_qp(struct port *port);
 
 #endif /* MLX5_ASSUME_H */
