@@ -41,6 +41,8 @@ VARIANTS = {
             "ib_write_lat", "ib_send_bw", "ib_send_lat", "ib_read_bw")),
         # the others do the same, and more beside it
         "programs: rping",
+        # figures: each program that is known, over each outage
+        "program_matrix: *",
         # their passive ends are as that of rc_bw
         "programs: qperf rc_bi_bw", "programs: qperf rc_rdma_*",
         "programs: qperf rc_bw, the server's cable",
@@ -115,6 +117,7 @@ VARIANTS = {
         "perftest: ib_atomic_lat, not moved, survives a short outage: the answer lost",
     ],
     "6.12": [
+        "program_matrix: *",
         # the debug kernel is 6.12, too, and has these
         "protocols: a QP to itself moves and comes back",
         "trust: nodes prove that they know the key",
