@@ -18,6 +18,7 @@ u32 shift_wr_packets(u32 opcode, u32 length, u32 mtu)
 	switch (opcode) {
 	case SHIFT_WR_LOCAL_INV:
 	case SHIFT_WR_BIND_MW:
+	case SHIFT_WR_REG_MR:
 		return 0;
 	case SHIFT_WR_RDMA_WRITE:
 	case SHIFT_WR_RDMA_WRITE_WITH_IMM:
@@ -25,6 +26,7 @@ u32 shift_wr_packets(u32 opcode, u32 length, u32 mtu)
 	case SHIFT_WR_SEND_WITH_IMM:
 	case SHIFT_WR_SEND_WITH_INV:
 	case SHIFT_WR_RDMA_READ:
+	case SHIFT_WR_RDMA_READ_WITH_INV:
 		if (!length || !mtu)
 			return 1;
 		return length / mtu + !!(length % mtu);

@@ -20,8 +20,10 @@ enum {
 	SHIFT_WR_LOCAL_INV		= 7,	/* as rxe's provider writes it */
 	SHIFT_WR_BIND_MW		= 8,
 	SHIFT_WR_SEND_WITH_INV		= 9,
+	SHIFT_WR_RDMA_READ_WITH_INV	= 11,
 	SHIFT_WR_MASKED_ATOMIC_CMP_AND_SWP	= 12,
 	SHIFT_WR_MASKED_ATOMIC_FETCH_AND_ADD	= 13,
+	SHIFT_WR_REG_MR			= 0x20,	/* of kernel users only */
 };
 
 enum {

@@ -65,12 +65,15 @@ extern const struct ktap_suite ledger_suite;
 extern const struct ktap_suite msg_suite;
 extern const struct ktap_suite srq_id_suite;
 extern const struct ktap_suite window_suite;
+extern const struct ktap_suite post_ring_suite;
+extern const struct ktap_suite ulp_suite;
 
 static const struct ktap_suite *const ktap_suites[] = {
 	&fsm_suite, &fsm_pair_suite, &psn_suite, &wq_rxe_suite, &rewind_suite,
 	&flush_suite, &wq_mlx5_suite, &recv_mlx5_suite, &golden_mlx5_suite, &cqe_mlx5_suite,
 	&cq_mlx5_suite, &cq_moves_mlx5_suite, &rewind_mlx5_suite, &judge_mlx5_suite,
 	&ledger_suite, &msg_suite, &srq_id_suite, &window_suite,
+	&post_ring_suite, &ulp_suite,
 };
 
 static inline bool ktap_check(struct ktap *t, bool ok, const char *func,

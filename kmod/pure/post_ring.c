@@ -1,0 +1,201 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * The record of a kernel user's posted requests.  Nothing here allocates, sleeps or locks:
+ * post_ring.h says what the caller does.
+ */
+#include "pure/post_ring.h"
+#include "pure/psn.h"
+
+/**
+ * shift_post_slot_size() - bytes of a slot
+ * @max_sge: SGEs that a request may have.
+ * @max_inline: bytes of inline data that it may have instead.
+ */
+u32 shift_post_slot_size(u32 max_sge, u32 max_inline)
+{
+	u32 data = max(max_sge * (u32)sizeof(struct shift_sge), max_inline);
+
+	return sizeof(struct shift_post) + ((data + 7) & ~7u);
+}
+
+/**
+ * shift_post_ring_init() - an empty record over the caller's memory
+ * @r: the record.
+ * @mem: @slots * @slot_size bytes, aligned for u64.
+ * @slots: a power of two.
+ * @slot_size: from shift_post_slot_size().
+ */
+void shift_post_ring_init(struct shift_post_ring *r, void *mem, u32 slots, u32 slot_size)
+{
+	*r = (struct shift_post_ring) { .mem = mem, .slots = slots, .slot_size = slot_size };
+}
+
+/* Nothing is outstanding: the QP was created, or reset. */
+void shift_post_ring_start(struct shift_post_ring *r)
+{
+	r->tail = r->head;
+	r->lost = false;
+	r->psn = 0;
+	r->mtu = 0;
+}
+
+/**
+ * shift_post_ring_count() - begin to count packets
+ * @r: the record of a send queue that has sent nothing yet.
+ * @psn: of the first packet that will be sent.
+ * @mtu: path MTU in bytes.
+ */
+void shift_post_ring_count(struct shift_post_ring *r, u32 psn, u32 mtu)
+{
+	r->psn = psn & SHIFT_PSN_MASK;
+	r->mtu = mtu;
+}
+
+/* Copy the data that the kernel user wants to have sent from its own memory. */
+static int post_copy_inline(u8 *to, u32 room, const struct shift_sge *sge, u32 num_sge)
+{
+	u32 i;
+
+	for (i = 0; i < num_sge; i++) {
+		if (sge[i].length > room)
+			return -EINVAL;
+		memcpy(to, (const void *)(uintptr_t)sge[i].addr, sge[i].length);
+		to += sge[i].length;
+		room -= sge[i].length;
+	}
+	return 0;
+}
+
+static int post_copy(struct shift_post_ring *r, const struct shift_post *post,
+		     const struct shift_sge *sge)
+{
+	u8 *slot = shift_post_ring_slot(r, r->head), *data = slot + sizeof(*post);
+	struct shift_post *to = (struct shift_post *)slot;
+	u32 room = r->slot_size - sizeof(*post);
+	u64 length = 0;
+	u32 i;
+
+	if (post->num_sge > 0xffff)
+		return -EINVAL;
+	for (i = 0; i < post->num_sge; i++)
+		length += sge[i].length;
+	if (length > SHIFT_WR_MAX_LENGTH)
+		return -EINVAL;
+	*to = *post;
+	to->length = (u32)length;
+	if (post->flags & SHIFT_WR_INLINE)
+		return post_copy_inline(data, room, sge, post->num_sge);
+	if (post->num_sge > room / sizeof(*sge))
+		return -EINVAL;
+	if (post->num_sge)
+		memcpy(data, sge, post->num_sge * sizeof(*sge));
+	return 0;
+}
+
+/**
+ * shift_post_ring_add() - a request was posted
+ * @r: the record.
+ * @post: the request.
+ * @sge: its SGEs; with SHIFT_WR_INLINE they name memory of the kernel.
+ *
+ * Return: 0; -ENOSPC: more are outstanding than fit; -EINVAL: it has more data than fit.  After an
+ * error the record is lost.  -ENODATA: it was lost before.
+ */
+int shift_post_ring_add(struct shift_post_ring *r, const struct shift_post *post,
+			const struct shift_sge *sge)
+{
+	int err;
+
+	if (r->lost)
+		return -ENODATA;
+	err = shift_post_ring_outstanding(r) < r->slots ? post_copy(r, post, sge) : -ENOSPC;
+	if (err)
+		r->lost = true;
+	else
+		r->head++;
+	return err;
+}
+
+/* Forget the oldest request. */
+static void post_drop(struct shift_post_ring *r)
+{
+	const struct shift_post *post = (struct shift_post *)shift_post_ring_slot(r, r->tail);
+
+	if (r->mtu)
+		r->psn = (r->psn + shift_wr_packets(post->opcode, post->length, r->mtu)) &
+			 SHIFT_PSN_MASK;
+	r->tail++;
+}
+
+/**
+ * shift_post_ring_done() - a successful completion was polled
+ * @r: the record.
+ * @wr_id: the completion's.
+ *
+ * Completions of a queue come in posting order, and a signaled one stands for all requests in front
+ * of its own.  So it is that of the oldest signaled request.
+ *
+ * Return: 0; -EINVAL: that request has another wr_id, or there is none: the record is lost.
+ * -ENODATA: it was lost before.
+ */
+int shift_post_ring_done(struct shift_post_ring *r, u64 wr_id)
+{
+	const struct shift_post *post;
+	u64 seq;
+
+	if (r->lost)
+		return -ENODATA;
+	for (seq = r->tail; seq != r->head; seq++) {
+		post = (struct shift_post *)shift_post_ring_slot(r, seq);
+		if (post->flags & SHIFT_WR_SIGNALED)
+			break;
+	}
+	if (seq == r->head || post->wr_id != wr_id) {
+		r->lost = true;
+		return -EINVAL;
+	}
+	while (r->tail <= seq)
+		post_drop(r);
+	return 0;
+}
+
+/**
+ * shift_post_decode() - the common form of a request
+ * @slot: a slot of the record, or a copy.
+ * @slot_size: bytes of it.
+ * @wr: filled in; its inline data are in @slot.
+ *
+ * Return: 0, or -EINVAL: it has more SGEs than the common form.
+ */
+int shift_post_decode(const void *slot, u32 slot_size, struct shift_wr *wr)
+{
+	const struct shift_post *post = slot;
+	const u8 *data = (const u8 *)slot + sizeof(*post);
+
+	*wr = (struct shift_wr) {
+		.wr_id = post->wr_id,
+		.opcode = post->opcode,
+		.flags = post->flags,
+		.length = post->length,
+		.imm = post->imm,
+		.rkey = post->rkey,
+		.remote_addr = post->remote_addr,
+		.compare_add = post->compare_add,
+		.swap = post->swap,
+		.compare_mask = post->compare_mask,
+		.swap_mask = post->swap_mask,
+		.access = post->access,
+	};
+	if (post->flags & SHIFT_WR_INLINE) {
+		if (post->length > slot_size - sizeof(*post))
+			return -EINVAL;
+		wr->inline_data = data;
+		return 0;
+	}
+	if (post->num_sge > SHIFT_WR_MAX_SGE ||
+	    post->num_sge > (slot_size - sizeof(*post)) / sizeof(struct shift_sge))
+		return -EINVAL;
+	wr->num_sge = post->num_sge;
+	memcpy(wr->sge, data, post->num_sge * sizeof(*wr->sge));
+	return 0;
+}
