@@ -54,6 +54,7 @@ static const char * const reason[__SHIFT_REASON_MAX] = {
 	[SHIFT_REASON_UNPROVEN]		= "unproven",
 	[SHIFT_REASON_CGROUP]		= "cgroup",
 	[SHIFT_REASON_NAMESPACE]	= "namespace",
+	[SHIFT_REASON_KERNEL_USER]	= "kernel-user",
 };
 NAMES(reason, "");
 

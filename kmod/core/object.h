@@ -186,12 +186,19 @@ struct shift_cq_pins {
 	struct shift_word flag, word;
 };
 
-/** struct shift_cq - shadow of a user CQ */
+/**
+ * struct shift_cq - shadow of an application's CQ, or of one that tracked kernel users have
+ *
+ * Of a kernel user's only @obj to @cq and the next three are used.
+ */
 struct shift_cq {
 	struct shift_obj obj;
 	struct kref ref;
 	struct shift_dev *sdev;
 	struct ib_cq *cq;		/* NULL once destroyed; under lock */
+	bool kernel;
+	unsigned int kernel_users;	/* queues of tracked QPs; verbs/kernel.c */
+	spinlock_t poll_lock;		/* while it is polled; innermost but for queues */
 	spinlock_t lock;		/* protects the side ring, armed and cq */
 	bool registered;
 	u8 armed;			/* IB_CQ_SOLICITED, IB_CQ_NEXT_COMP; 0: not */

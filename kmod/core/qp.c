@@ -6,6 +6,7 @@
 #include <linux/delay.h>
 #include <linux/ktime.h>
 #include <linux/moduleparam.h>
+#include "core/kernel_qp.h"
 #include "core/kick.h"
 #include "core/object.h"
 #include "core/qp.h"
@@ -35,6 +36,7 @@ static void qp_free(struct rcu_head *rcu)
 	if (sqp->rings.provider && sqp->rings.provider->release)
 		sqp->rings.provider->release(sqp->rings.priv);
 	shift_recv_free(&sqp->rec.recvs);
+	shift_kernel_qp_free(sqp->kernel);
 	kfree(sqp);
 }
 

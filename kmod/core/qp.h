@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 */
-/* The shadow of a user QP: its parts, their locks and owners. */
+/* The shadow of a QP: its parts, their locks and owners. */
 #ifndef SHIFT_CORE_QP_H
 #define SHIFT_CORE_QP_H
 
@@ -18,6 +18,7 @@
 #include "pure/ledger.h"
 #include "pure/psn.h"
 
+struct shift_kernel_qp;
 struct shift_link;
 struct shift_provider;
 struct shift_proxy;
@@ -422,7 +423,7 @@ struct shift_qp_pending {
 };
 
 /**
- * struct shift_qp - a user RC QP and its shadow
+ * struct shift_qp - the shadow of an RC QP of an application, or of a user in the kernel
  * @qp: its own QP; NULL once destroyed; under @lock, and read by @report's work item, for which
  *	who destroys it waits.
  * @qpn: its number.
@@ -432,6 +433,7 @@ struct shift_qp_pending {
  *	context, inside @lock.
  * @inbox_lock: protects @pend.
  * @charge: for its proxy QPs; from its registration until it is destroyed.
+ * @kernel: what its user in the kernel has posted; NULL: it is an application's.
  *
  * Each part says who owns it, and under which lock it is.
  */
@@ -457,6 +459,7 @@ struct shift_qp {
 	struct shift_qp_proxies proxies;
 	struct shift_charge charge;
 	struct shift_qp_srq srqm;
+	struct shift_kernel_qp *kernel;
 
 	spinlock_t ledger_lock;
 	struct shift_qp_record rec;

@@ -46,6 +46,9 @@ static const char * const shift_stat_names[] = {
 	[SHIFT_STAT_STRANGERS]		= "strangers",
 	[SHIFT_STAT_DISBELIEVED]	= "disbelieved",
 	[SHIFT_STAT_STAYED]		= "stayed",
+	[SHIFT_STAT_KERNEL_QPS]		= "kernel_qps",
+	[SHIFT_STAT_KERNEL_POSTS]	= "kernel_posts",
+	[SHIFT_STAT_KERNEL_LOST]	= "kernel_lost",
 };
 
 static_assert(ARRAY_SIZE(shift_stat_names) == __SHIFT_STAT_MAX);

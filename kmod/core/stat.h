@@ -52,6 +52,9 @@ enum shift_stat {
 	SHIFT_STAT_STRANGERS,		/* refused: not from the kernel of a peer */
 	SHIFT_STAT_DISBELIEVED,		/* errors of processes that began no failover */
 	SHIFT_STAT_STAYED,		/* QPs that went on while heartbeats were lost */
+	SHIFT_STAT_KERNEL_QPS,		/* QPs of users in the kernel that were tracked */
+	SHIFT_STAT_KERNEL_POSTS,	/* what such users have posted, and was recorded */
+	SHIFT_STAT_KERNEL_LOST,		/* queues of such users whose record was lost */
 	__SHIFT_STAT_MAX
 };
 

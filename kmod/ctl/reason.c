@@ -57,6 +57,8 @@ static const char * const shift_reason_texts[] = {
 		"The limit of the process's rdma cgroup leaves no room for what protection needs.",
 	[SHIFT_REASON_NAMESPACE] =
 		"Its address is not in the host's initial network namespace.",
+	[SHIFT_REASON_KERNEL_USER] =
+		"It belongs to a user in the kernel: its posts are recorded, and it is not protected yet.",
 };
 
 static_assert(ARRAY_SIZE(shift_reason_texts) == __SHIFT_REASON_MAX);

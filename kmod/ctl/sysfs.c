@@ -241,6 +241,9 @@ SHIFT_STAT_ATTR(outages, SHIFT_STAT_OUTAGES);
 SHIFT_STAT_ATTR(strangers, SHIFT_STAT_STRANGERS);
 SHIFT_STAT_ATTR(disbelieved, SHIFT_STAT_DISBELIEVED);
 SHIFT_STAT_ATTR(stayed, SHIFT_STAT_STAYED);
+SHIFT_STAT_ATTR(kernel_qps, SHIFT_STAT_KERNEL_QPS);
+SHIFT_STAT_ATTR(kernel_posts, SHIFT_STAT_KERNEL_POSTS);
+SHIFT_STAT_ATTR(kernel_lost, SHIFT_STAT_KERNEL_LOST);
 
 static struct attribute *shift_stat_attrs[] = {
 	&shift_stat_attr_faults.attr.attr,
@@ -272,6 +275,9 @@ static struct attribute *shift_stat_attrs[] = {
 	&shift_stat_attr_strangers.attr.attr,
 	&shift_stat_attr_disbelieved.attr.attr,
 	&shift_stat_attr_stayed.attr.attr,
+	&shift_stat_attr_kernel_qps.attr.attr,
+	&shift_stat_attr_kernel_posts.attr.attr,
+	&shift_stat_attr_kernel_lost.attr.attr,
 	NULL
 };
 

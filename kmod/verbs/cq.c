@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-/* Completion queues of user space: how they are tracked, and their verbs. */
+/* Completion queues: how they are tracked, and the verbs of user space. */
 #include <linux/module.h>
 #include <linux/sched/mm.h>
 #include <linux/slab.h>
@@ -9,26 +9,62 @@
 #include "core/object.h"
 #include "verbs/verbs.h"
 
-/* QPs that complete into a CQ without a shadow are not protected. */
-static int cq_track(struct shift_dev *sdev, struct ib_cq *cq, u32 cqe)
+static struct shift_cq *cq_new(struct shift_dev *sdev, struct ib_cq *cq, gfp_t gfp)
 {
-	struct shift_cq *scq = kzalloc(sizeof(*scq), GFP_KERNEL_ACCOUNT);
-	int err;
+	struct shift_cq *scq = kzalloc(sizeof(*scq), gfp);
 
 	if (!scq)
-		return -ENOMEM;
+		return NULL;
 	kref_init(&scq->ref);
 	spin_lock_init(&scq->lock);
 	scq->sdev = shift_dev_get(sdev);
 	scq->cq = cq;
+	__module_get(THIS_MODULE);
+	return scq;
+}
+
+/* QPs that complete into a CQ without a shadow are not protected. */
+static int cq_track(struct shift_dev *sdev, struct ib_cq *cq, u32 cqe)
+{
+	struct shift_cq *scq = cq_new(sdev, cq, GFP_KERNEL_ACCOUNT);
+	int err;
+
+	if (!scq)
+		return -ENOMEM;
 	scq->cqe = cqe;
 	/* struct ib_ucq_object begins with its struct ib_uobject */
 	shift_obj_set_owner(&scq->obj, (struct ib_uobject *)cq->uobject);
-	__module_get(THIS_MODULE);
 	err = shift_track(sdev, &scq->obj, cq, SHIFT_OBJ_CQ, &sdev->cqs);
 	if (err)
 		shift_cq_put(scq);
 	return err;
+}
+
+/**
+ * shift_cq_track_kernel - make the shadow of a kernel user's CQ
+ * @sdev: its device.
+ * @cq: the CQ, which has no shadow.
+ *
+ * Context: process context.
+ * Return: the shadow, until shift_cq_drop(); NULL: it cannot be tracked.
+ */
+struct shift_cq *shift_cq_track_kernel(struct shift_dev *sdev, struct ib_cq *cq)
+{
+	struct shift_cq *scq;
+
+	if (!shift_dev_count(sdev))
+		return NULL;
+	scq = cq_new(sdev, cq, GFP_KERNEL);
+	if (!scq)
+		goto err;
+	scq->kernel = true;
+	spin_lock_init(&scq->poll_lock);
+	if (!shift_track(sdev, &scq->obj, cq, SHIFT_OBJ_CQ, &sdev->cqs))
+		return scq;
+	shift_cq_put(scq);
+err:
+	shift_dev_uncount(sdev);
+	return NULL;
 }
 
 /* Also stands for create_user_cq, which newer kernels call for CQs of user space. */
@@ -52,8 +88,8 @@ static int wrap_create_cq(struct ib_cq *cq, const struct ib_cq_init_attr *attr,
 	return err;
 }
 
-/* The application's CQ goes: its handler is not called after this returns. */
-static void cq_drop(struct shift_obj *obj)
+/* The user's CQ goes: its handler is not called after this returns. */
+void shift_cq_drop(struct shift_obj *obj)
 {
 	struct shift_cq *scq = container_of(obj, struct shift_cq, obj);
 	struct shift_dev *sdev = scq->sdev;
@@ -81,7 +117,7 @@ static int wrap_destroy_cq(struct ib_cq *cq, struct ib_udata *udata)
 	 */
 	obj = shift_object_find(cq, SHIFT_OBJ_CQ);
 	if (obj)
-		cq_drop(obj);
+		shift_cq_drop(obj);
 	err = sdev->saved.destroy_cq(cq, udata);
 	shift_verb_end(sdev, idx);
 	return err;
@@ -144,5 +180,5 @@ const struct ib_device_ops shift_cq_ops = {
  */
 void shift_cq_device_gone(struct shift_dev *sdev)
 {
-	shift_untrack_all(sdev, &sdev->cqs, cq_drop);
+	shift_untrack_all(sdev, &sdev->cqs, shift_cq_drop);
 }

@@ -2,6 +2,7 @@
 /* What an application sets of its QP, and what it is shown of a QP that is away. */
 #include <linux/module.h>
 #include "core/ib.h"
+#include "core/kernel_qp.h"
 #include "core/kick.h"
 #include "core/provider.h"
 #include "core/qp.h"
@@ -238,6 +239,8 @@ static int wrap_modify_qp(struct ib_qp *qp, struct ib_qp_attr *attr, int mask,
 	qp_note_modify(sqp, attr, mask);
 	if (to < 0)
 		goto unlock;
+	if (unlikely(sqp->kernel))
+		shift_kernel_qp_state(sqp, to);
 	sqp->app.state = to;
 	if (to == IB_QPS_RTS || to == IB_QPS_RTR) {
 		if (sqp->fo.state == SHIFT_ST_OFF && !test_bit(SHIFT_QPB_SOON, &sqp->pend.flags))

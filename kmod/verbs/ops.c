@@ -21,11 +21,14 @@
 
 #define OPS_RETRY_MS	100
 
-#define OP(table, name) { offsetof(struct ib_device_ops, name), &(table) }
+#define OP(table, name) { offsetof(struct ib_device_ops, name), &(table), false }
+/* only put in if users in the kernel are to be tracked */
+#define KERNEL_OP(table, name) { offsetof(struct ib_device_ops, name), &(table), true }
 
 static const struct {
 	size_t offset;
 	const struct ib_device_ops *from;
+	bool kernel;
 } ops_table[] = {
 	OP(shift_pd_ops, alloc_pd),
 	OP(shift_pd_ops, dealloc_pd),
@@ -53,11 +56,21 @@ static const struct {
 	OP(shift_modify_ops, query_qp),
 	OP(shift_qp_ops, destroy_qp),
 	OP(shift_qp_ops, post_send),
+	KERNEL_OP(shift_kernel_ops, post_recv),
+	KERNEL_OP(shift_kernel_ops, poll_cq),
 };
 
 static void **ops_entry(const struct ib_device_ops *ops, int i)
 {
 	return (void **)((u8 *)ops + ops_table[i].offset);
+}
+
+/* Our entry, or NULL: it stays the driver's. */
+static void *ops_ours(int i)
+{
+	if (ops_table[i].kernel && !shift_kernel_users())
+		return NULL;
+	return *ops_entry(ops_table[i].from, i);
 }
 
 /*
@@ -70,7 +83,7 @@ static bool ops_swap(struct shift_dev *sdev, bool in)
 
 	for (i = 0; i < ARRAY_SIZE(ops_table); i++) {
 		void *theirs = *ops_entry(&sdev->saved, i);
-		void *ours = *ops_entry(ops_table[i].from, i);
+		void *ours = ops_ours(i);
 		void *from = in ? theirs : ours;
 
 		if (theirs && ours &&
@@ -82,7 +95,7 @@ static bool ops_swap(struct shift_dev *sdev, bool in)
 undo:
 	while (i--) {
 		void *theirs = *ops_entry(&sdev->saved, i);
-		void *ours = *ops_entry(ops_table[i].from, i);
+		void *ours = ops_ours(i);
 
 		if (theirs && ours)
 			cmpxchg(ops_entry(&sdev->ibdev->ops, i), in ? ours : theirs,
@@ -97,7 +110,7 @@ static bool ops_are_ours(struct shift_dev *sdev)
 	int i;
 
 	for (i = 0; i < ARRAY_SIZE(ops_table); i++) {
-		void *ours = *ops_entry(ops_table[i].from, i);
+		void *ours = ops_ours(i);
 
 		if (*ops_entry(&sdev->saved, i) && ours &&
 		    READ_ONCE(*ops_entry(&sdev->ibdev->ops, i)) != ours)

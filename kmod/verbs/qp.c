@@ -1,14 +1,16 @@
 // SPDX-License-Identifier: GPL-2.0
-/* Queue pairs of user space: how they are tracked, and their doorbells. */
+/* Queue pairs: how they are tracked, and their doorbells. */
 #include <linux/module.h>
 #include <linux/sched.h>
 #include <linux/slab.h>
 #include "core/account.h"
 #include "core/ib.h"
+#include "core/kernel_qp.h"
 #include "core/kick.h"
 #include "core/object.h"
 #include "core/provider.h"
 #include "core/qp.h"
+#include "core/stat.h"
 #include "failover/failover.h"
 #include "mw/mw.h"
 #include "proxy/proxy.h"
@@ -16,24 +18,67 @@
 #include "srq/srq.h"
 #include "verbs/verbs.h"
 
-static struct shift_cq *qp_cq(const struct ib_cq *cq)
+static struct shift_cq *qp_cq(struct shift_dev *sdev, struct ib_cq *cq, bool kernel)
 {
-	struct shift_cq *scq = cq ? shift_cq_find(cq) : NULL;
+	struct shift_cq *scq = cq && !kernel ? shift_cq_find(cq) : NULL;
 
+	if (cq && kernel)
+		return shift_kernel_cq_join(sdev, cq);
 	if (scq)
 		shift_cq_get(scq);
 	return scq;
 }
 
-static int qp_track(struct shift_dev *sdev, struct ib_qp *qp,
-		    const struct ib_qp_init_attr *attr, const struct ib_qp_cap *asked)
+static void qp_set_owner(struct shift_qp *sqp, const struct ib_qp *qp)
 {
-	struct shift_qp *sqp = kzalloc(sizeof(*sqp), GFP_KERNEL_ACCOUNT);
+	if (sqp->kernel) {
+		/* the name of its module; there is no process */
+		strscpy(sqp->app.comm, qp->pd->res.kern_name, sizeof(sqp->app.comm));
+		sqp->app.uid = GLOBAL_ROOT_UID;
+		return;
+	}
+	/* struct ib_uqp_object begins with its struct ib_uobject */
+	shift_obj_set_owner(&sqp->obj, (struct ib_uobject *)qp->uobject);
+	sqp->app.pid = task_tgid_nr(current);
+	sqp->app.uid = current_uid();
+	get_task_comm(sqp->app.comm, current);
+}
+
+/* Why is a QP not protected when it was just created? */
+static enum shift_reason qp_first_reason(const struct shift_qp *sqp, bool srq_ok)
+{
+	if (sqp->app.init.qp_type != IB_QPT_RC)
+		return SHIFT_REASON_QP_TYPE;
+	if (sqp->kernel)
+		return SHIFT_REASON_KERNEL_USER;
+	if (!srq_ok)
+		return SHIFT_REASON_SRQ;
+	if (!sqp->spd || !sqp->scq || !sqp->rcq)
+		return SHIFT_REASON_OLD_OBJECT;
+	return SHIFT_REASON_NO_PROVIDER;
+}
+
+/* The driver has destroyed the QP, or it was never tracked. */
+static void qp_leave_cqs(struct shift_qp *sqp)
+{
+	if (!sqp->kernel)
+		return;
+	shift_kernel_cq_leave(sqp->scq);
+	shift_kernel_cq_leave(sqp->rcq);
+}
+
+/* @kernel: of a user in the kernel; belongs to the shadow, or is freed. */
+static int qp_track(struct shift_dev *sdev, struct ib_qp *qp, const struct ib_qp_init_attr *attr,
+		    const struct ib_qp_cap *asked, struct shift_kernel_qp *kernel)
+{
+	struct shift_qp *sqp = kzalloc(sizeof(*sqp), kernel ? GFP_KERNEL : GFP_KERNEL_ACCOUNT);
 	bool srq_ok;
 	int i, err;
 
-	if (!sqp)
+	if (!sqp) {
+		shift_kernel_qp_free(kernel);
 		return -ENOMEM;
+	}
 	kref_init(&sqp->ref);
 	mutex_init(&sqp->lock);
 	spin_lock_init(&sqp->ledger_lock);
@@ -53,11 +98,8 @@ static int qp_track(struct shift_dev *sdev, struct ib_qp *qp,
 	sqp->sdev = shift_dev_get(sdev);
 	sqp->qp = qp;
 	sqp->qpn = qp->qp_num;
-	/* struct ib_uqp_object begins with its struct ib_uobject */
-	shift_obj_set_owner(&sqp->obj, (struct ib_uobject *)qp->uobject);
-	sqp->app.pid = task_tgid_nr(current);
-	sqp->app.uid = current_uid();
-	get_task_comm(sqp->app.comm, current);
+	sqp->kernel = kernel;
+	qp_set_owner(sqp, qp);
 	sqp->app.init = *attr;
 	sqp->app.asked_send = asked->max_send_wr;
 	sqp->app.asked_recv = asked->max_recv_wr;
@@ -68,27 +110,24 @@ static int qp_track(struct shift_dev *sdev, struct ib_qp *qp,
 	sqp->spd = shift_pd_find(qp->pd);
 	if (sqp->spd)
 		shift_pd_get(sqp->spd);
-	sqp->scq = qp_cq(attr->send_cq);
-	sqp->rcq = qp_cq(attr->recv_cq);
+	sqp->scq = qp_cq(sdev, attr->send_cq, kernel);
+	sqp->rcq = qp_cq(sdev, attr->recv_cq, kernel);
 	srq_ok = shift_srq_join(sqp, attr->srq);
-	if (attr->qp_type != IB_QPT_RC)
-		sqp->fo.reason = SHIFT_REASON_QP_TYPE;
-	else if (!srq_ok)
-		sqp->fo.reason = SHIFT_REASON_SRQ;
-	else if (!sqp->spd || !sqp->scq || !sqp->rcq)
-		sqp->fo.reason = SHIFT_REASON_OLD_OBJECT;
-	else
-		sqp->fo.reason = SHIFT_REASON_NO_PROVIDER;
+	sqp->fo.reason = qp_first_reason(sqp, srq_ok);
 
-	err = shift_qp_new_cookie(sqp);
+	/* what completes could not be taken out of the record */
+	err = kernel && (!sqp->scq || !sqp->rcq) ? -ENOMEM : shift_qp_new_cookie(sqp);
 	/* QPs of other types may share a number: DCTs have 0, raw ones may have that of an RC QP */
 	if (!err && attr->qp_type == IB_QPT_RC)
 		err = xa_insert(&sdev->qpn, sqp->qpn, sqp, GFP_KERNEL);
 	if (err)
 		goto err_put;
 	err = shift_track(sdev, &sqp->obj, qp, SHIFT_OBJ_QP, &sdev->qps);
-	if (!err)
+	if (!err) {
+		if (kernel)
+			shift_stat_inc(SHIFT_STAT_KERNEL_QPS);
 		return 0;
+	}
 	xa_cmpxchg(&sdev->qpn, sqp->qpn, sqp, NULL, 0);
 err_put:
 	/* whoever walks all QPs may have found it by its cookie */
@@ -96,8 +135,18 @@ err_put:
 	sqp->qp = NULL;
 	shift_srq_leave(sqp);
 	mutex_unlock(&sqp->lock);
+	qp_leave_cqs(sqp);
 	shift_qp_put(sqp);
 	return err;
+}
+
+/* The record of a QP of the kernel, if it is to be tracked; else NULL. */
+static struct shift_kernel_qp *qp_kernel_new(const struct ib_qp *qp,
+					     const struct ib_qp_init_attr *attr)
+{
+	enum shift_ulp ulp = shift_kernel_user(qp);
+
+	return ulp == SHIFT_ULP_NONE ? NULL : shift_kernel_qp_new(ulp, attr);
 }
 
 static int wrap_create_qp(struct ib_qp *qp, struct ib_qp_init_attr *attr,
@@ -105,6 +154,7 @@ static int wrap_create_qp(struct ib_qp *qp, struct ib_qp_init_attr *attr,
 {
 	struct shift_account *lent;
 	const struct ib_qp_cap asked = attr->cap;
+	struct shift_kernel_qp *kernel = NULL;
 	struct shift_dev *sdev;
 	bool counted;
 	int idx, err;
@@ -112,15 +162,20 @@ static int wrap_create_qp(struct ib_qp *qp, struct ib_qp_init_attr *attr,
 	sdev = shift_verb_begin(qp->device, &idx);
 	lent = shift_account_lend();
 	err = sdev->saved.create_qp(qp, attr, udata);
-	/* XRC targets and QPs of kernel users come without @udata: not tracked */
-	if (err || !udata)
+	/* XRC targets come without @udata, too: not tracked */
+	if (!err && !udata)
+		kernel = qp_kernel_new(qp, attr);
+	if (err || (!udata && !kernel))
 		goto out;
-	counted = qp->uobject && shift_dev_count(sdev);
-	if (counted && !qp_track(sdev, qp, attr, &asked))
+	counted = (kernel || qp->uobject) && shift_dev_count(sdev);
+	if (!counted)
+		shift_kernel_qp_free(kernel);
+	else if (!qp_track(sdev, qp, attr, &asked, kernel))
 		goto out;
 	if (counted)
 		shift_dev_uncount(sdev);
-	shift_srq_spoil(attr->srq);
+	if (udata)
+		shift_srq_spoil(attr->srq);
 out:
 	if (!err && udata)
 		shift_charge_make_room(sdev);
@@ -180,6 +235,7 @@ static void qp_left(struct shift_qp *sqp)
 	mutex_lock(&sqp->lock);
 	shift_srq_leave(sqp);
 	mutex_unlock(&sqp->lock);
+	qp_leave_cqs(sqp);
 	shift_qp_put(sqp);
 }
 
@@ -220,6 +276,8 @@ static int wrap_post_send(struct ib_qp *qp, const struct ib_send_wr *wr,
 	if (sqp && !wr && test_bit(SHIFT_QPB_GATED, &sqp->pend.flags)) {
 		shift_replay_doorbell(sqp);
 		err = 0;
+	} else if (wr && sqp && sqp->kernel) {
+		err = shift_kernel_post_send(sqp, qp, wr, bad_wr);
 	} else {
 		if (sqp && !wr && READ_ONCE(sqp->rings.tracks_mws))
 			sqp->rings.provider->posting(sqp);

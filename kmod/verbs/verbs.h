@@ -6,6 +6,7 @@
 #include "core/object.h"
 #include "core/qp.h"
 #include "core/srq.h"
+#include "pure/ulp.h"
 
 struct netlink_ext_ack;
 struct shift_pair;
@@ -60,6 +61,8 @@ void shift_mw_device_gone(struct shift_dev *sdev);
 
 /* cq.c */
 extern const struct ib_device_ops shift_cq_ops;
+struct shift_cq *shift_cq_track_kernel(struct shift_dev *sdev, struct ib_cq *cq);
+void shift_cq_drop(struct shift_obj *obj);
 void shift_cq_device_gone(struct shift_dev *sdev);
 
 /* srq.c */
@@ -69,6 +72,13 @@ void shift_srq_device_gone(struct shift_dev *sdev);
 
 /* gsi.c */
 void shift_gsi_posting(struct ib_qp *qp, const struct ib_send_wr *wr);	/* any context */
+
+/* kernel.c */
+extern const struct ib_device_ops shift_kernel_ops;
+bool shift_kernel_users(void);
+enum shift_ulp shift_kernel_user(const struct ib_qp *qp);
+struct shift_cq *shift_kernel_cq_join(struct shift_dev *sdev, struct ib_cq *cq);
+void shift_kernel_cq_leave(struct shift_cq *scq);
 
 /* modify.c */
 extern const struct ib_device_ops shift_modify_ops;

@@ -436,6 +436,7 @@ void wait_for_completion(struct completion *c);
 /* users */
 typedef struct { u32 val; } kuid_t;
 #define current_uid() ((kuid_t) { 0 })
+#define GLOBAL_ROOT_UID ((kuid_t) { 0 })
 
 /* memory */
 #define GFP_KERNEL 1u

@@ -58,7 +58,13 @@ struct ib_cq;
 struct ib_wc;
 struct ib_udata { int n; };
 struct ib_uobject { struct ib_uverbs_file *ufile; u32 id; };
-struct ib_pd { struct ib_device *device; u32 id, local_dma_lkey; atomic_t usecnt; };
+struct rdma_restrack_entry { const char *kern_name; };
+struct ib_pd {
+	struct ib_device *device;
+	u32 id, local_dma_lkey;
+	atomic_t usecnt;
+	struct rdma_restrack_entry res;
+};
 enum ib_mr_type { IB_MR_TYPE_USER };
 enum { IB_MR_REREG_TRANS = 1, IB_MR_REREG_PD = 2, IB_MR_REREG_ACCESS = 4 };
 struct ib_mr { struct ib_device *device; struct ib_pd *pd; enum ib_mr_type type; u32 lkey, rkey; };
@@ -211,6 +217,9 @@ struct ib_device_ops {
 	int (*destroy_qp)(struct ib_qp *qp, struct ib_udata *udata);
 	int (*post_send)(struct ib_qp *qp, const struct ib_send_wr *wr,
 			 const struct ib_send_wr **bad_wr);
+	int (*post_recv)(struct ib_qp *qp, const struct ib_recv_wr *wr,
+			 const struct ib_recv_wr **bad_wr);
+	int (*poll_cq)(struct ib_cq *cq, int num, struct ib_wc *wc);
 };
 struct device { const char *name; };
 struct ib_device {

@@ -67,6 +67,9 @@ extern const struct ktap_suite srq_id_suite;
 extern const struct ktap_suite window_suite;
 extern const struct ktap_suite post_ring_suite;
 extern const struct ktap_suite ulp_suite;
+#ifdef __KERNEL__
+extern const struct ktap_suite kernel_wr_suite;
+#endif
 
 static const struct ktap_suite *const ktap_suites[] = {
 	&fsm_suite, &fsm_pair_suite, &psn_suite, &wq_rxe_suite, &rewind_suite,
@@ -74,6 +77,9 @@ static const struct ktap_suite *const ktap_suites[] = {
 	&cq_mlx5_suite, &cq_moves_mlx5_suite, &rewind_mlx5_suite, &judge_mlx5_suite,
 	&ledger_suite, &msg_suite, &srq_id_suite, &window_suite,
 	&post_ring_suite, &ulp_suite,
+#ifdef __KERNEL__
+	&kernel_wr_suite,
+#endif
 };
 
 static inline bool ktap_check(struct ktap *t, bool ok, const char *func,

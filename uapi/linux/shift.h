@@ -161,6 +161,7 @@ enum shift_reason {
 	SHIFT_REASON_UNPROVEN,		/* a device of the pair has not proved what is assumed */
 	SHIFT_REASON_CGROUP,		/* the rdma cgroup has no room for what it needs */
 	SHIFT_REASON_NAMESPACE,		/* its GID is of another network namespace */
+	SHIFT_REASON_KERNEL_USER,	/* of a user in the kernel: recorded, not protected yet */
 	__SHIFT_REASON_MAX
 };
 

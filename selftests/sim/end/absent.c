@@ -5,6 +5,7 @@
  */
 #include "core/account.h"
 #include "core/ib.h"
+#include "core/kernel_qp.h"
 #include "core/node.h"
 #include "core/qp.h"
 #include "end/inside.h"
@@ -16,6 +17,25 @@
 
 /* verbs/gsi.c: nothing is posted on QP 1 */
 void shift_gsi_posting(struct ib_qp *qp, const struct ib_send_wr *wr) { }
+
+/* core/kernel_qp.c, verbs/kernel.c: the kernel has no users of its own */
+const struct ib_device_ops shift_kernel_ops;
+bool shift_kernel_users(void) { return false; }
+enum shift_ulp shift_kernel_user(const struct ib_qp *qp) { return SHIFT_ULP_NONE; }
+struct shift_cq *shift_kernel_cq_join(struct shift_dev *sdev, struct ib_cq *cq) { return NULL; }
+void shift_kernel_cq_leave(struct shift_cq *scq) { }
+struct shift_kernel_qp *shift_kernel_qp_new(enum shift_ulp ulp, const struct ib_qp_init_attr *attr)
+{
+	return NULL;
+}
+
+void shift_kernel_qp_free(struct shift_kernel_qp *kernel) { }
+void shift_kernel_qp_state(struct shift_qp *sqp, enum ib_qp_state state) { }
+int shift_kernel_post_send(struct shift_qp *sqp, struct ib_qp *qp, const struct ib_send_wr *wr,
+			   const struct ib_send_wr **bad_wr)
+{
+	return -EOPNOTSUPP;
+}
 
 struct shift_account *shift_account_lend(void) { return NULL; }
 void shift_account_restore(struct shift_account *account) { }

@@ -1,0 +1,48 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/*
+ * QPs of users in the kernel, and the record of what they have posted:
+ * Documentation/internals/kernel-users.md.
+ */
+#ifndef SHIFT_CORE_KERNEL_QP_H
+#define SHIFT_CORE_KERNEL_QP_H
+
+#include <linux/spinlock.h>
+#include <rdma/ib_verbs.h>
+#include "pure/post_ring.h"
+#include "pure/ulp.h"
+
+struct shift_qp;
+
+/**
+ * struct shift_kernel_queue - one queue of the QP
+ * @lock: protects the rest; held across the driver's post, so that the record has the order of the
+ *	device.  Innermost, any context.
+ * @ring: the record; no slots: the QP has no such queue.
+ * @stopped: what is posted and completed is not recorded: the QP is in error.
+ */
+struct shift_kernel_queue {
+	spinlock_t lock;
+	struct shift_post_ring ring;
+	bool stopped;
+};
+
+/**
+ * struct shift_kernel_qp - what only the shadow of a kernel user's QP has
+ * @ulp: whose it is.
+ * @send, @recv: its queues; of a QP on a shared receive queue the second one has no slots.
+ */
+struct shift_kernel_qp {
+	enum shift_ulp ulp;
+	struct shift_kernel_queue send, recv;
+};
+
+struct shift_kernel_qp *shift_kernel_qp_new(enum shift_ulp ulp, const struct ib_qp_init_attr *attr);
+void shift_kernel_qp_free(struct shift_kernel_qp *kernel);
+int shift_kernel_post_send(struct shift_qp *sqp, struct ib_qp *qp, const struct ib_send_wr *wr,
+			   const struct ib_send_wr **bad_wr);
+int shift_kernel_post_recv(struct shift_qp *sqp, struct ib_qp *qp, const struct ib_recv_wr *wr,
+			   const struct ib_recv_wr **bad_wr);
+void shift_kernel_polled(struct shift_qp *sqp, const struct ib_wc *wc);
+void shift_kernel_qp_state(struct shift_qp *sqp, enum ib_qp_state state);
+
+#endif /* SHIFT_CORE_KERNEL_QP_H */

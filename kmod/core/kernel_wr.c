@@ -1,0 +1,89 @@
+// SPDX-License-Identifier: GPL-2.0
+/* Requests of users in the kernel, as the record of them has them. */
+#include "core/kernel_wr.h"
+
+/* The pure parts have numbers and layouts of their own. */
+static_assert(sizeof(struct ib_sge) == sizeof(struct shift_sge));
+static_assert(offsetof(struct ib_sge, addr) == offsetof(struct shift_sge, addr));
+static_assert(offsetof(struct ib_sge, length) == offsetof(struct shift_sge, length));
+static_assert(offsetof(struct ib_sge, lkey) == offsetof(struct shift_sge, lkey));
+static_assert((int)IB_WR_SEND == (int)SHIFT_WR_SEND);
+static_assert((int)IB_WR_RDMA_READ == (int)SHIFT_WR_RDMA_READ);
+static_assert((int)IB_WR_LOCAL_INV == (int)SHIFT_WR_LOCAL_INV);
+static_assert((int)IB_WR_SEND_WITH_INV == (int)SHIFT_WR_SEND_WITH_INV);
+static_assert((int)IB_WR_RDMA_READ_WITH_INV == (int)SHIFT_WR_RDMA_READ_WITH_INV);
+static_assert((int)IB_WR_REG_MR == (int)SHIFT_WR_REG_MR);
+static_assert((int)IB_SEND_FENCE == (int)SHIFT_WR_FENCE);
+static_assert((int)IB_SEND_SIGNALED == (int)SHIFT_WR_SIGNALED);
+static_assert((int)IB_SEND_SOLICITED == (int)SHIFT_WR_SOLICITED);
+static_assert((int)IB_SEND_INLINE == (int)SHIFT_WR_INLINE);
+
+#define POST_FLAGS	(SHIFT_WR_FENCE | SHIFT_WR_SIGNALED | SHIFT_WR_SOLICITED | SHIFT_WR_INLINE)
+
+/**
+ * shift_post_of_send - a send request as the record has it
+ * @post: filled in, but for its length.
+ * @wr: the request.
+ * @sig_all: its QP signals all requests.
+ *
+ * Context: any.
+ */
+void shift_post_of_send(struct shift_post *post, const struct ib_send_wr *wr, bool sig_all)
+{
+	*post = (struct shift_post) {
+		.wr_id = wr->wr_id,
+		.imm = wr->ex.invalidate_rkey,
+		.num_sge = wr->num_sge,
+		.opcode = wr->opcode,
+		.flags = wr->send_flags & POST_FLAGS,
+	};
+	if (sig_all)
+		post->flags |= SHIFT_WR_SIGNALED;
+	switch (wr->opcode) {
+	case IB_WR_RDMA_WRITE:
+	case IB_WR_RDMA_WRITE_WITH_IMM:
+	case IB_WR_RDMA_READ:
+	case IB_WR_RDMA_READ_WITH_INV:
+		post->remote_addr = rdma_wr(wr)->remote_addr;
+		post->rkey = rdma_wr(wr)->rkey;
+		break;
+	case IB_WR_ATOMIC_CMP_AND_SWP:
+	case IB_WR_ATOMIC_FETCH_AND_ADD:
+	case IB_WR_MASKED_ATOMIC_CMP_AND_SWP:
+	case IB_WR_MASKED_ATOMIC_FETCH_AND_ADD:
+		post->remote_addr = atomic_wr(wr)->remote_addr;
+		post->rkey = atomic_wr(wr)->rkey;
+		post->compare_add = atomic_wr(wr)->compare_add;
+		post->swap = atomic_wr(wr)->swap;
+		post->compare_mask = atomic_wr(wr)->compare_add_mask;
+		post->swap_mask = atomic_wr(wr)->swap_mask;
+		break;
+	case IB_WR_REG_MR:
+		/* the user may leave anything there */
+		post->num_sge = 0;
+		post->rkey = reg_wr(wr)->key;
+		post->access = reg_wr(wr)->access;
+		break;
+	case IB_WR_LOCAL_INV:
+		post->num_sge = 0;
+		break;
+	default:
+		break;
+	}
+}
+
+/**
+ * shift_post_of_recv - a receive as the record has it
+ * @post: filled in, but for its length.
+ * @wr: the receive.
+ *
+ * Context: any.
+ */
+void shift_post_of_recv(struct shift_post *post, const struct ib_recv_wr *wr)
+{
+	*post = (struct shift_post) {
+		.wr_id = wr->wr_id,
+		.num_sge = wr->num_sge,
+		.flags = SHIFT_WR_SIGNALED,
+	};
+}
