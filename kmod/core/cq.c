@@ -42,8 +42,8 @@ static void cq_fire(struct shift_cq *scq, bool solicited)
 	lockdep_assert_held(&scq->lock);
 	if (!scq->cq)
 		return;
-	if (scq->provider->armed) {
-		if (!scq->provider->armed(scq, solicited))
+	if (scq->provider->cq->armed) {
+		if (!scq->provider->cq->armed(scq, solicited))
 			return;
 	} else if (!scq->armed || (scq->armed == IB_CQ_SOLICITED && !solicited)) {
 		return;
@@ -97,8 +97,8 @@ int shift_cq_tell(struct shift_cq *scq, const struct shift_abi_wc *wc)
 	spin_lock_bh(&scq->lock);
 	err = cq_room(scq);
 	/* a CQ without a completion channel can only be polled */
-	if (!err && (!scq->provider->sleeps ||
-		     (scq->cq->cq_context && scq->provider->sleeps(scq))))
+	if (!err && (!scq->provider->cq->sleeps ||
+		     (scq->cq->cq_context && scq->provider->cq->sleeps(scq))))
 		err = -EOPNOTSUPP;
 	if (!err)
 		cq_put_entry(scq, wc);

@@ -50,6 +50,27 @@ typedef void shift_cqe_fn(void *arg, u64 wr_id, u32 status, u32 qpn);
 #define SHIFT_PROVIDES_STATE		BIT(3)	/* a query of a QP never waits for a device */
 
 /**
+ * struct shift_cq_ops - a completion queue, as a kind of device has it
+ *
+ * @pin: pin and check it, all but its flag word.  Process context of the owner, no lock held; the
+ *	caller drops what was pinned and made, also after an error.
+ * @leaves: it is about to be resized: wait until fences have read what a resize loses.  NULL: a
+ *	resize loses nothing that a fence needs.
+ *
+ * scq->lock:
+ * @armed: does the application wait for an event?  True once for each time that it asks for one.
+ *	NULL: the op req_notify_cq says so.
+ * @sleeps: has the application ever asked for an event?  NULL: no QP of this kind is handed back.
+ */
+struct shift_cq_ops {
+	int (*pin)(struct shift_cq *scq, struct shift_new_cq *new,
+		   const struct shift_abi_reg_cq *reg);
+	void (*leaves)(const struct shift_cq *scq);
+	bool (*armed)(struct shift_cq *scq, bool solicited);
+	bool (*sleeps)(const struct shift_cq *scq);
+};
+
+/**
  * struct shift_srq_ops - the ring of a shared receive queue, as a kind of device has it
  * @by_entry: a completion does not name a receive id, but the receive's entry in the table, by its
  *	number; one that was polled names none.
@@ -88,21 +109,15 @@ struct shift_srq_ops {
  *	errno: it cannot be tried now.  Process context; sleeps, for seconds at most (scaled).
  *	NULL: nothing is assumed.
  *
+ * @cq: CQs.  NULL: no application registers.
+ *
  * Registration; process context of the owner, no lock held; the caller drops what was pinned
  * and made, also after an error:
- * @pin_cq: pin and check a CQ, all but its flag word.
  * @pin_qp: pin and check a QP, all but its flag word.
  * @srq: rings of SRQs.  NULL: QPs on SRQs are not protected.
  * @release: free what @pin_qp has left in priv.  Called in an RCU callback with bottom halves off:
  *	kvfree() takes that for an interrupt and defers what it cannot do there.
- * @cq_leaves: a CQ is about to be resized: wait until fences have read what a resize loses.
- *	NULL: a resize loses nothing that a fence needs.
  * @send_slots: number of sends that may be outstanding.
- *
- * A CQ; scq->lock:
- * @armed: does the application wait for an event?  True once for each time that it asks for one.
- *	NULL: the op req_notify_cq says so.
- * @sleeps: has the application ever asked for an event?  NULL: no QP of this kind is handed back.
  *
  * A QP on its own device; sqp->lock, unless said otherwise:
  * @posting: the application has rung a doorbell that is about to be passed on; RCU, no lock.
@@ -154,17 +169,12 @@ struct shift_provider {
 
 	int (*prove)(struct ib_device *ibdev, u32 *held, u32 *failed);
 
-	int (*pin_cq)(struct shift_cq *scq, struct shift_new_cq *new,
-		      const struct shift_abi_reg_cq *reg);
+	const struct shift_cq_ops *cq;
 	int (*pin_qp)(struct shift_qp *sqp, struct shift_new_qp *new,
 		      const struct shift_abi_reg_qp *reg);
 	const struct shift_srq_ops *srq;
 	void (*release)(void *priv);
-	void (*cq_leaves)(const struct shift_cq *scq);
 	u32 (*send_slots)(const struct shift_qp *sqp);
-
-	bool (*armed)(struct shift_cq *scq, bool solicited);
-	bool (*sleeps)(const struct shift_cq *scq);
 
 	void (*posting)(struct shift_qp *sqp);
 	void (*restarts)(struct shift_qp *sqp);

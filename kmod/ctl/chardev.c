@@ -264,8 +264,8 @@ static long ioc_unregister(struct shift_file *file, const struct ioc *ioc)
 	obj = shift_file_take(file, id.id, object_type(id.type));
 	if (!obj)
 		return -ENOENT;
-	if (obj->type == SHIFT_OBJ_CQ && to_cq(obj)->provider->cq_leaves)
-		to_cq(obj)->provider->cq_leaves(to_cq(obj));
+	if (obj->type == SHIFT_OBJ_CQ && to_cq(obj)->provider->cq->leaves)
+		to_cq(obj)->provider->cq->leaves(to_cq(obj));
 	shift_obj_drop(obj);
 	return 0;
 }

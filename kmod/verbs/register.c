@@ -60,9 +60,9 @@ int shift_cq_register(struct shift_cq *scq, const struct shift_abi_reg_cq *reg)
 	u32 entries, len;
 	int err;
 
-	if (!provider || !provider->pin_cq)
+	if (!provider || !provider->cq)
 		return -EINVAL;
-	err = provider->pin_cq(scq, &new, reg);
+	err = provider->cq->pin(scq, &new, reg);
 	if (!err)
 		err = shift_word_pin(&new.pins.flag, reg->flag_addr);
 	if (err)

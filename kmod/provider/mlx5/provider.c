@@ -272,19 +272,23 @@ static void mlx5_rebased(struct shift_qp *sqp, const struct shift_abi_rebase *ba
 	mlx5_qp(sqp)->anchor = 0;
 }
 
+static const struct shift_cq_ops mlx5_cq_ops = {
+	.pin = mlx5_pin_cq,
+	.armed = mlx5_armed,
+	.sleeps = mlx5_sleeps,
+};
+
 const struct shift_provider shift_provider_mlx5 = {
 	.id = SHIFT_PROVIDER_MLX5,
 	.driver = RDMA_DRIVER_MLX5,
 	.protects_if = SHIFT_MLX5_PROTECTS_IF,
 	.hands_back_if = SHIFT_MLX5_HANDS_BACK_IF,
 	.prove = shift_mlx5_prove,
-	.pin_cq = mlx5_pin_cq,
+	.cq = &mlx5_cq_ops,
 	.pin_qp = mlx5_pin_qp,
 	.srq = &shift_mlx5_srq_ops,
 	.release = mlx5_release,
 	.send_slots = mlx5_send_slots,
-	.armed = mlx5_armed,
-	.sleeps = mlx5_sleeps,
 	.starts = mlx5_starts,
 	.movable = shift_mlx5_movable,
 	.cause = mlx5_cause,

@@ -224,16 +224,20 @@ static void rxe_recvs_completed(struct shift_qp *sqp, u64 seq)
 	shift_rxe_set_consumer(&sqp->rings.pins.rq, (u32)seq);
 }
 
+static const struct shift_cq_ops rxe_cq_ops = {
+	.pin = rxe_pin_cq,
+	.leaves = shift_cq_count_settle,
+};
+
 const struct shift_provider shift_provider_rxe = {
 	.id = SHIFT_PROVIDER_RXE,
 	.driver = RDMA_DRIVER_RXE,
 	.flags = SHIFT_PROVIDES_WINDOWS | SHIFT_PROVIDES_RESET_PSN | SHIFT_PROVIDES_STATE,
 	.endless_retries = 7,
-	.pin_cq = rxe_pin_cq,
+	.cq = &rxe_cq_ops,
 	.pin_qp = rxe_pin_qp,
 	.srq = &shift_rxe_srq_ops,
 	.release = rxe_release,
-	.cq_leaves = shift_cq_count_settle,
 	.send_slots = rxe_send_slots,
 	.posting = shift_mw_journal_doorbell,
 	.restarts = shift_mw_journal_restart,

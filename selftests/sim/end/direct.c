@@ -84,13 +84,16 @@ static void direct_rebased(struct shift_qp *sqp, const struct shift_abi_rebase *
 const struct shift_provider *sim_direct_provider(const struct shift_provider *base)
 {
 	static struct shift_provider direct;
+	static struct shift_cq_ops cq;
 
 	direct = *base;
+	cq = *base->cq;
+	cq.sleeps = direct_sleeps;
+	direct.cq = &cq;
 	direct.id = 2;
 	direct.driver = RDMA_DRIVER_SIM + 1;
 	direct.hold = direct_hold;
 	direct.doorbell = direct_doorbell;
-	direct.sleeps = direct_sleeps;
 	direct.fence = direct_fence;
 	direct.flags = SHIFT_PROVIDES_SEND_KICKS;
 	direct.rebase = direct_rebase;

@@ -280,9 +280,11 @@ static const struct shift_srq_ops sim_srq_ops = {
 	.post = sim_srq_post, .posted = sim_srq_posted,
 };
 
+static const struct shift_cq_ops sim_cq_ops = { .pin = sim_pin_cq };
+
 static const struct shift_provider sim_provider = {
 	.id = 1, .driver = RDMA_DRIVER_SIM,
-	.pin_cq = sim_pin_cq, .pin_qp = sim_pin_qp, .srq = &sim_srq_ops,
+	.cq = &sim_cq_ops, .pin_qp = sim_pin_qp, .srq = &sim_srq_ops,
 	.release = sim_release,
 	.send_slots = sim_send_slots, .starts = sim_starts, .movable = sim_movable,
 	.cause = sim_cause, .first_error = sim_first_error, .hold = sim_hold, .still = sim_still,
