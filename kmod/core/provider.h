@@ -43,7 +43,11 @@ struct shift_new_qp {
  */
 typedef void shift_cqe_fn(void *arg, u64 wr_id, u32 status, u32 qpn);
 
-/* What a kind of device provides for its QPs: flags of struct shift_provider */
+/*
+ * What a kind of device provides for its QPs: flags of struct shift_provider.  SEND_KICKS is about
+ * the rings of a QP, and asked of the provider that has registered it; all others are about the
+ * device, and asked of the device's.
+ */
 #define SHIFT_PROVIDES_WINDOWS		BIT(0)	/* QPs with memory windows can be protected */
 #define SHIFT_PROVIDES_RESET_PSN	BIT(1)	/* a QP tells in RESET how far it got, not in ERR */
 #define SHIFT_PROVIDES_SEND_KICKS	BIT(2)	/* no doorbell of one that is away is heard: KICK */
@@ -102,7 +106,7 @@ struct shift_srq_ops {
  * @id: enum shift_abi_provider.
  * @driver: driver of its devices.
  * @flags: SHIFT_PROVIDES_*.
- * @endless_retries: retry_cnt that means retries without an end; 0: none does.
+ * @endless_retries: of the device: retry_cnt that means retries without an end; 0: none does.
  * @protects_if: SHIFT_CLAIM() of what a QP's device and its backup have to do.
  * @hands_back_if: what a QP's own device has to do for a handback.
  * @prove: try on a device what is assumed of it; fills masks of SHIFT_CLAIM().  0, or a negative

@@ -110,7 +110,7 @@ bool shift_path_works(const struct shift_qp *sqp, u8 path)
 /* The time for which the application's own QP would have repeated a packet; ns, at most 5 min. */
 static u64 retry_time(const struct shift_qp *sqp)
 {
-	const struct shift_provider *provider = sqp->rings.provider;
+	const struct shift_provider *provider = sqp->sdev->provider;
 	const struct ib_qp_attr *attr = &sqp->app.attr;
 	u64 most = 300 * (u64)NSEC_PER_SEC;
 

@@ -28,7 +28,7 @@ static void own_progress(struct shift_qp *sqp, u32 *sent, u32 *psn)
 	*sent = 0;
 	*psn = 0;
 	sqp->rings.provider->still(sqp, sent);
-	if (!(sqp->rings.provider->flags & SHIFT_PROVIDES_STATE))
+	if (!(sqp->sdev->provider->flags & SHIFT_PROVIDES_STATE))
 		return;
 	attr = kzalloc(sizeof(*attr), GFP_NOIO);
 	if (attr && !shift_fence_query(sqp, attr))

@@ -438,7 +438,7 @@ int shift_proxy_fence(struct shift_qp *sqp)
 	proxy_stop_posting(b);
 	if (READ_ONCE(b->recv_failed))
 		proxy_wait_answered(b);
-	err = sqp->rings.provider->flags & SHIFT_PROVIDES_RESET_PSN ?
+	err = sqp->sdev->provider->flags & SHIFT_PROVIDES_RESET_PSN ?
 	      proxy_halt_and_ask(b) : proxy_ask_and_halt(b);
 	/* also if the device does not answer: the completions are in memory */
 	proxy_drain_cq(b->cq);
