@@ -60,7 +60,8 @@ def install(cluster, built, nodes=None):
               if (built.helper / name).exists()]
     unit = built.top / "build" / f"unit-{cluster.kernel}" / "kmod"
     specs += [f"{unit / name}:{PREFIX}/{name}" for name in (
-        "shift_unit.ko", "dead_nic.ko", "interposer.ko", "odd_nic.ko") if (unit / name).exists()]
+        "shift_unit.ko", "dead_nic.ko", "interposer.ko", "odd_nic.ko",
+        "rds_rdma.ko") if (unit / name).exists()]
     # the nodes' own one knows the default's libibverbs only
     if RDMA_CORE != DEFAULT_RDMA_CORE:
         specs.append(str(built.provider / "bin" / "ibv_devinfo"))

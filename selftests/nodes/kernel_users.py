@@ -2,8 +2,8 @@
 """Users in the kernel: Documentation/internals/kernel-users.md."""
 
 import shift
-from registry import BARE, STOCK, test
-from testbed import check, each, wait_for
+from registry import BARE, MAIN, STOCK, test
+from testbed import PREFIX, check, each, wait_for
 
 NQN = "shift"
 PORT = 4420
@@ -110,6 +110,28 @@ def gone(bed):
     """Wait until the module knows no QP. A target lets go of its own a moment later."""
     for node in bed.nodes:
         wait_for(f"{node.name}: no QP left", lambda node=node: not shift.qps(node))
+
+
+@test("kernel_users", "each way of polling, chains, registrations, RESET, drain", MAIN, BARE)
+def all_ways(bed):
+    """A user that does what others seldom do: it notices nothing; lost is what it overfills."""
+    node = bed.nodes[0]
+    rounds = 10 if bed.kernel == "debug" else 50
+    run = f"insmod {PREFIX}/rds_rdma.ko dev=rxe0 rounds={rounds}"
+    for asked in ("", "kernel_users=rds"):
+        shift.setup(bed, f"{shift.MODULE} {asked}")
+        result = node.run(run, timeout=300)
+        # it never stays
+        check("temporarily unavailable" in result.err,
+              f"{asked}: {result.text}\n{node.run('dmesg | grep rds_rdma:').out}")
+        stats = shift.stats(node)
+        found = [stats[name] for name in ("kernel_qps", "kernel_lost", "illegal", "failed")]
+        # two QPs for each of four ways, one of which posts more than its queue takes
+        check(found == ([8, 4, 0, 0] if asked else [0, 0, 0, 0]), f"{asked}: {stats}")
+        # at least a send, a receive and a registration in each round
+        check((stats["kernel_posts"] >= 4 * 3 * rounds) == bool(asked), f"{asked}: {stats}")
+        check(not shift.qps(node), "a QP is left")
+        shift.forget(bed)
 
 
 @test("kernel_users", "nvme: connect, write, read, disconnect, again and again", STOCK, BARE)
