@@ -174,6 +174,33 @@ def other_keys(bed):
             node.must("shiftctl key clear")
 
 
+def objects(node):
+    """Kernel's and applications' QPs on the device of links."""
+    return node.must("rdma resource show qp link rxe0/1").count("lqpn")
+
+
+@test("trust", "connections that prove nothing do not pile up")
+def unproven(bed):
+    """A link has one that is not established, however many are begun; that is counted."""
+    liar, victim = bed.nodes[:2]
+    count = 8
+    before = objects(victim)
+    try:
+        give_keys([victim], "old")
+        refusals = strangers(victim)
+        boot_id = shift.show(liar, "node")["boot_id"]
+        program = liar.start(["impostor", liar.address(0), victim.address(0), boot_id, "1000",
+                              liar.address(0), str(count)], env=bed.nics.stock)
+        wait_for("all are connected", lambda: program.text.count("believed") == count, 60)
+        # far sooner than the deadline of the last one, with which all would go
+        wait_for("the others have gone", lambda: objects(victim) <= before + 1, 10)
+        check(strangers(victim) > refusals, "they were not counted")
+        check(not up(victim), "a link is up that has proved nothing")
+    finally:
+        victim.must("shiftctl key clear")
+        bed.stop_processes()
+
+
 @test("trust", "a peer that is removed has no link, whoever connects, until it is there again", STOCK)
 def removed(bed):
     """Its QPs go on without protection; one node is enough to end it."""
