@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-/* Memory that is counted, and tables. */
+/* Memory that is counted, and sorting. */
 #include <stdlib.h>
 #include "sim.h"
 
@@ -62,116 +62,6 @@ void sim_memory_drop(void)
 {
 	while (n_pieces)
 		kfree(pieces.next + 1);
-}
-
-struct sim_slot { struct sim_slot *next; unsigned long index; void *p; };
-
-void sim_xa_init(struct xarray *xa, const char *name)
-{
-	memset(xa, 0, sizeof(*xa));
-	sim_lock_init(&xa->lock, name, true);
-}
-
-void xa_lock(struct xarray *xa)
-{
-	sim_lock(&xa->lock, false);
-}
-
-void xa_unlock(struct xarray *xa)
-{
-	sim_unlock(&xa->lock, false);
-}
-
-static struct sim_slot **find(struct xarray *xa, unsigned long index)
-{
-	struct sim_slot **s = &xa->first;
-
-	while (*s && (*s)->index < index)
-		s = &(*s)->next;
-	return s;
-}
-
-void *xa_load(struct xarray *xa, unsigned long index)
-{
-	struct sim_slot *s = *find(xa, index);
-
-	return s && s->index == index ? s->p : NULL;
-}
-
-void *xa_find_after(struct xarray *xa, unsigned long *index, unsigned long most, int filter)
-{
-	struct sim_slot *s = *find(xa, *index + 1);
-
-	if (!s || s->index > most)
-		return NULL;
-	*index = s->index;
-	return s->p;
-}
-
-static void *put(struct xarray *xa, unsigned long index, void *p)
-{
-	struct sim_slot **at = find(xa, index), *s = *at;
-	void *old = NULL;
-
-	if (s && s->index == index) {
-		old = s->p;
-		s->p = p;
-		if (!p) {
-			*at = s->next;
-			free(s);
-		}
-	} else if (p) {
-		s = malloc(sizeof(*s));
-		*s = (struct sim_slot) { *at, index, p };
-		*at = s;
-	}
-	return old;
-}
-
-void *xa_store(struct xarray *xa, unsigned long index, void *p, gfp_t gfp)
-{
-	return put(xa, index, p);
-}
-
-int xa_insert(struct xarray *xa, unsigned long index, void *p, gfp_t gfp)
-{
-	if (xa_load(xa, index))
-		return -EBUSY;
-	put(xa, index, p);
-	return 0;
-}
-
-void *xa_erase(struct xarray *xa, unsigned long index)
-{
-	return put(xa, index, NULL);
-}
-
-void *__xa_erase(struct xarray *xa, unsigned long index)
-{
-	return put(xa, index, NULL);
-}
-
-void *xa_cmpxchg(struct xarray *xa, unsigned long index, void *old, void *p, gfp_t gfp)
-{
-	void *was = xa_load(xa, index);
-
-	if (was == old)
-		put(xa, index, p);
-	return was;
-}
-
-int xa_alloc(struct xarray *xa, u32 *id, void *p, int limit, gfp_t gfp)
-{
-	for (*id = 1; xa_load(xa, *id); ++*id)
-		;
-	put(xa, *id, p);
-	return 0;
-}
-
-void xa_destroy(struct xarray *xa)
-{
-	while (xa->first)
-		put(xa, xa->first->index, NULL);
 }
 
 void sort(void *base, size_t num, size_t size, int (*cmp)(const void *a, const void *b),

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
  * The kernel, for one thread: locks that know whether they are taken, memory that is counted and
- * may be short, tables, pages of a process.  Each page is a piece of memory of its own, so that a
- * step over its end is seen.
+ * may be short, pages of a process.  Each page is a piece of memory of its own, so that a step over
+ * its end is seen.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -88,75 +88,6 @@ void sim_kfree_rcu(void *p) { kfree(p); }
 u64 ktime_get_ns(void) { return 1; }
 u32 get_random_u32(void) { return 4; }
 void usleep_range(unsigned long least, unsigned long most) { sim_fail("it waits"); }
-
-/* tables */
-struct sim_slot { struct sim_slot *next; unsigned long index; void *p; };
-
-void sim_xa_init(struct xarray *xa, const char *name) { memset(xa, 0, sizeof(*xa)); }
-void xa_lock(struct xarray *xa) { sim_lock(&xa->lock, false); }
-void xa_unlock(struct xarray *xa) { sim_unlock(&xa->lock, false); }
-
-static struct sim_slot **find(struct xarray *xa, unsigned long index)
-{
-	struct sim_slot **s = &xa->first;
-
-	while (*s && (*s)->index < index)
-		s = &(*s)->next;
-	return s;
-}
-
-void *xa_load(struct xarray *xa, unsigned long index)
-{
-	struct sim_slot *s = *find(xa, index);
-
-	return s && s->index == index ? s->p : NULL;
-}
-
-void *xa_find_after(struct xarray *xa, unsigned long *index, unsigned long most, int filter)
-{
-	struct sim_slot *s = *find(xa, *index + 1);
-
-	if (!s || s->index > most)
-		return NULL;
-	*index = s->index;
-	return s->p;
-}
-
-int xa_alloc(struct xarray *xa, u32 *id, void *p, int limit, gfp_t gfp)
-{
-	struct sim_slot **at, *s;
-
-	for (*id = 1; xa_load(xa, *id); ++*id)
-		;
-	if (fuzz_refuses())
-		return -ENOMEM;
-	at = find(xa, *id);
-	s = malloc(sizeof(*s));
-	*s = (struct sim_slot) { *at, *id, p };
-	*at = s;
-	return 0;
-}
-
-void *__xa_erase(struct xarray *xa, unsigned long index)
-{
-	struct sim_slot **at = find(xa, index), *s = *at;
-	void *p;
-
-	if (!s || s->index != index)
-		return NULL;
-	p = s->p;
-	*at = s->next;
-	free(s);
-	return p;
-}
-
-void *xa_erase(struct xarray *xa, unsigned long index) { return __xa_erase(xa, index); }
-
-void xa_destroy(struct xarray *xa)
-{
-	while (xa->first)
-		__xa_erase(xa, xa->first->index);
-}
 
 /* files */
 struct fd fdget(int fd)
