@@ -65,7 +65,11 @@ static int mlx5_pin_qp(struct shift_qp *sqp, struct shift_new_qp *new,
 	struct shift_mlx5_qp *priv;
 	int err;
 
-	/* on 64-bit machines only, where user space writes the anchor in one piece */
+	/*
+	 * On 64-bit machines only, where user space writes the anchor in one piece.  A ring that
+	 * shift_mlx5_decode_recv() would refuse is refused here, so that its QP is not protected:
+	 * on the backup it would fail with its first receive.
+	 */
 	if (!IS_ENABLED(CONFIG_64BIT) ||
 	    reg->create_flags & (SHIFT_QP_CREATE_SIGNATURE | SHIFT_QP_CREATE_FOREIGN))
 		return -EOPNOTSUPP;

@@ -262,7 +262,7 @@ static void register_qp(void)
 	const struct ib_qp_cap *cap = &sqp[i].app.init.cap;
 	bool rxe = sdev.provider == &shift_provider_rxe;
 	u32 send = rxe ? shift_rxe_slot_size(cap->max_send_sge, cap->max_inline_data) : 64;
-	u32 recv = rxe ? shift_rxe_recv_slot_size(cap->max_recv_sge) : 16 << byte() % 8;
+	u32 recv = rxe ? shift_rxe_recv_slot_size(cap->max_recv_sge) : 16 << byte() % 11;
 	union { struct shift_abi_reg_qp reg; u8 room[256]; } u = { .reg = {
 		.abi_version = SHIFT_ABI_VERSION, .provider = provider(), .cmd_fd = FUZZ_FD,
 		.handle = 5 + i, .sq = ring(cap->max_send_wr, roundup_pow_of_two(send)),
@@ -384,14 +384,33 @@ static void take_in(struct shift_qp *q)
 	}
 }
 
+/*
+ * The first slot, and receives that were posted.  mlx5 may refuse them for what is in them, not for
+ * the ring that they are in.
+ */
+static void take_in_recvs(struct shift_qp *q)
+{
+	const struct shift_provider *provider = q->rings.provider;
+	u32 i, n = max(min(provider->recvs_posted(q), q->rec.recvs.slots), 1u);
+	struct shift_wr wr;
+	int err;
+
+	for (i = 0; i < n; i++) {
+		shift_recv_copy(q, i);
+		err = provider->decode_recv(q, i, &wr);
+		if (err == -EINVAL && provider == &shift_provider_mlx5)
+			sim_fail("a ring with slots of %u bytes was registered",
+				 q->rec.recvs.slot_size);
+	}
+}
+
 /* As what a failover looks at first. */
 static void look(void)
 {
 	struct shift_qp *q = &sqp[byte() % QPS];
 	struct shift_cq *c = &scq[byte() % CQS];
 	const struct shift_provider *provider = q->rings.provider;
-	struct shift_wr wr;
-	u32 i, n, done;
+	u32 done;
 
 	if (c->registered && provider && provider->srq->unpolled) {
 		down_read(&sdev.ring_sem);
@@ -419,13 +438,8 @@ static void look(void)
 		provider->keeps(q);
 		provider->cause(q);
 	}
-	if (q->rec.recvs.slots) {
-		n = min(provider->recvs_posted(q), q->rec.recvs.slots);
-		for (i = 0; i < n; i++) {
-			shift_recv_copy(q, i);
-			provider->decode_recv(q, i, &wr);
-		}
-	}
+	if (q->rec.recvs.slots)
+		take_in_recvs(q);
 	if (byte() & 1)
 		take_in(q);
 	spin_unlock_bh(&q->ledger_lock);
