@@ -67,12 +67,16 @@ void shift_conn_done(struct shift_conn *c)
  * shift_conn_create - make a connection, without anything on the device yet
  * @link: referenced.
  *
+ * There are at most SHIFT_LINK_CONNS of a link: a peer may end connections faster than they can be
+ * taken apart here.
+ *
  * Context: process, may sleep.
- * Return: the connection; NULL: no memory, or the device has gone.
+ * Return: the connection; NULL: no memory, too many of them, or the device has gone.
  */
 struct shift_conn *shift_conn_create(struct shift_link *link)
 {
 	struct shift_conn *c = kvzalloc(sizeof(*c), GFP_KERNEL);
+	bool crowded = false;
 
 	if (!c)
 		return NULL;
@@ -93,13 +97,21 @@ struct shift_conn *shift_conn_create(struct shift_link *link)
 
 	spin_lock_irq(&link->lock);
 	if (link->dev) {
-		link->conns++;
-		kref_get(&link->ref);
-		c->link = link;
+		crowded = link->conns >= SHIFT_LINK_CONNS;
+		if (!crowded) {
+			link->conns++;
+			kref_get(&link->ref);
+			c->link = link;
+		}
 	}
 	spin_unlock_irq(&link->lock);
 	if (c->link)
 		return c;
+	if (crowded) {
+		shift_stat_inc(SHIFT_STAT_CROWDED);
+		pr_warn_ratelimited("link %u: no connection with %pI6c: too many are not gone\n",
+				    link->id, link->remote.raw);
+	}
 err:
 	shift_buf_free(c);
 	kvfree(c);

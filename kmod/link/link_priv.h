@@ -21,6 +21,7 @@
 
 #define SHIFT_LINK_BUFS		32	/* receives, and sends, of a connection */
 #define SHIFT_LINK_BUF_SIZE	1024	/* messages in one send */
+#define SHIFT_LINK_CONNS	16	/* connections, with those that are being taken apart */
 #define SHIFT_LINK_EAGER	4	/* sends under way from which on messages are gathered */
 
 typedef void shift_wc_fn(struct ib_cq *cq, struct ib_wc *wc);

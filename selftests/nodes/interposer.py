@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0
 """Another module that replaces an operation of the device, before rdma_shift does or after it.
 
-It is interposer.ko, which passes on each call of modify_qp, or holds those of one QP.
+It is interposer.ko, which passes on each call of modify_qp, or holds those of one QP, or those that
+end QPs of the kernel.
 """
 
 from contextlib import contextmanager
@@ -25,6 +26,11 @@ def says(node, name):
 def put_in(node):
     """It replaces the operation."""
     node.write(f"{PARAMETERS}/on", "1\n")
+
+
+def hold_ends(node, wanted=True):
+    """Queue pairs of the kernel are kept from being brought to ERR, or not any more."""
+    node.write(f"{PARAMETERS}/hold", f"{(1 << 32) - 1 if wanted else 0}\n")
 
 
 def leaves(node):

@@ -3,6 +3,7 @@
 
 import shift
 from nodes.failover import dropped, on_backup, pull, shape, start
+from nodes.interposer import hold_ends, interposer, put_in
 from registry import BARE, MAIN, STOCK, test
 from testbed import check, each, wait_for
 from traffic import QP_TIMEOUT
@@ -199,6 +200,31 @@ def unproven(bed):
     finally:
         victim.must("shiftctl key clear")
         bed.stop_processes()
+
+
+MOST = 16                   # kmod/link/link_priv.h: SHIFT_LINK_CONNS
+
+
+@test("trust", "connections that cannot be taken apart are bounded")
+def not_gone(bed):
+    """The device takes long with their ends: a link has sixteen with these, and again one after."""
+    liar, victim = bed.nodes[:2]
+    before = objects(victim)
+    crowded = shift.stats(victim)["crowded"]
+    boot_id = shift.show(liar, "node")["boot_id"]
+    with interposer(victim):
+        put_in(victim)
+        hold_ends(victim)
+        program = liar.start(["impostor", liar.address(0), victim.address(0), boot_id, "1000",
+                              liar.address(0), str(2 * MOST)], env=bed.nics.stock)
+        program.expect(REFUSED)
+        check(program.text.count("believed") == MOST, f"not {MOST} connections:\n{program.text}")
+        check(shift.stats(victim)["crowded"] == crowded + 1, "the refusal was not counted")
+        found = objects(victim) - before
+        check(found == MOST, f"{found} queue pairs are left of {MOST} connections")
+        hold_ends(victim, False)
+        wait_for("all have gone", lambda: objects(victim) == before, 60)
+        check(pretend(bed, "1000") == BELIEVED, "it cannot connect any more")
 
 
 @test("trust", "a peer that is removed has no link, whoever connects, until it is there again", STOCK)

@@ -38,18 +38,30 @@ static int hold_set(const char *text, const struct kernel_param *param)
 	return err;
 }
 
+#define HOLD_ENDS	~0u
+
+/* Is it one of the calls that are to last? */
+static bool is_held(const struct ib_qp *qp, const struct ib_qp_attr *attr, int mask)
+{
+	unsigned int number = READ_ONCE(hold);
+
+	return number == qp->qp_num ||
+	       (number == HOLD_ENDS && !qp->uobject && mask & IB_QP_STATE &&
+		attr->qp_state == IB_QPS_ERR);
+}
+
 static const struct kernel_param_ops hold_ops = { .set = hold_set, .get = param_get_uint };
 module_param_cb(hold, &hold_ops, &hold, 0644);
-MODULE_PARM_DESC(hold, "number of a QP: calls for it last until another number is written");
+MODULE_PARM_DESC(hold, "number of a QP: calls for it last until another number is written; 4294967295: those that bring a QP of the kernel to ERR");
 
 static int pass_on(struct ib_qp *qp, struct ib_qp_attr *attr, int mask, struct ib_udata *udata)
 {
 	int err;
 
 	atomic_inc(&inside);
-	if (READ_ONCE(hold) == qp->qp_num) {
+	if (is_held(qp, attr, mask)) {
 		WRITE_ONCE(held, true);
-		wait_var_event(&hold, READ_ONCE(hold) != qp->qp_num);
+		wait_var_event(&hold, !is_held(qp, attr, mask));
 		WRITE_ONCE(held, false);
 	}
 	WRITE_ONCE(calls, calls + 1);
