@@ -1,13 +1,17 @@
 # SPDX-License-Identifier: GPL-2.0
 """Three nodes of the directory, and one of them attacks the queue pairs of the two others."""
 
+import hmac
+import ipaddress
 import re
 from contextlib import contextmanager
+from functools import partial
 
 import shift
 from kmsg import Brackets
 from nodes.failover import on_backup, pull, shape, start
-from registry import BARE, test
+from nodes.trust import KEYS, give_keys
+from registry import BARE, add
 from testbed import TOP, Cluster, Failure, LabError, check, each, wait_for
 
 BELIEVED, REFUSED = 0, 3
@@ -62,19 +66,46 @@ def cookies(node):
     return int(src, 16), int(dst, 16)
 
 
-class Intruder:
-    """A program on the attacker's node with a link to a victim's kernel."""
+def boot_id(node):
+    """Of its kernel, as HELLOs have it."""
+    return bytes.fromhex(shift.show(node, "node")["boot_id"].replace("-", ""))
 
-    def __init__(self, bed, victim, other, rail):
+
+def gid(address):
+    """Of an IPv4 address."""
+    return ipaddress.ip_address(f"::ffff:{address}").packed
+
+
+class Intruder:
+    """A program on the attacker's node with a connection to a victim's kernel."""
+
+    def __init__(self, bed, victim, other, rail, key=None):
         attacker = bed.nodes[2]
-        # it claims to be the same boot of a kernel as the victim's peer
-        boot_id = shift.show(other, "node")["boot_id"]
         self.victim = victim
+        self.attacker = attacker
+        # it claims to be the same boot of a kernel as the victim's peer
+        self.boots = boot_id(other), boot_id(victim)
+        self.gids = gid(attacker.address(rail)), gid(victim.address(rail))
         # without the provider: its own kernel would want a link for its QP, in place of this one
         self.process = attacker.start(
-            ["intruder", attacker.address(rail), victim.address(rail), boot_id,
+            ["intruder", attacker.address(rail), victim.address(rail), self.boots[0].hex(),
              str(1000 - victim.number)], env=bed.nics.stock)
         self.process.wait_line("^believed$")
+        if key:
+            self.process.send(self.proof(key))
+            wait_for(f"{victim.name}: a link that is proven",
+                     lambda: [row.get("proven") for row in self.links()].count(True) > rail, 60)
+
+    def proof(self, key):
+        """What it says if it knows this key: Documentation/internals/links.md, "Proofs"."""
+        nonce = bytes.fromhex(self.process.wait_line("^nonce ([0-9a-f]+)$").group(1))
+        claim = [b"rdma_shift link\0", b"\1", nonce, *self.boots, *self.gids]
+        return "proof " + hmac.new(key.encode(), b"".join(claim), "sha256").hexdigest()
+
+    def links(self):
+        """The victim's links with its node that are up."""
+        return [row for row in shift.show(self.victim, "link")
+                if row["state"] == "up" and row.get("node") == self.attacker.name]
 
     def says(self, line, counter):
         """Send a message, which must be refused and counted."""
@@ -101,15 +132,20 @@ def connects(victims):
              if row.get("node") in [victim.name for victim in victims]] for node in victims]
 
 
-def attack(bed, rows):
-    """Everything that has a say in a QP, with its true cookies, and with guesses."""
+def each_victim(bed):
+    """(victim, its peer, the cookies of its QP and of the peer's)."""
     victims = bed.nodes[:2]
     pairs = each(victims, cookies)
     check(pairs[0] == pairs[1][::-1], f"cookies {pairs}")
+    return zip(victims, victims[::-1], pairs)
+
+
+def attack(key, bed, rows):
+    """Everything that has a say in a QP, with its true cookies, and with guesses."""
     intruders = []
-    for victim, other, (own, peers) in zip(victims, victims[::-1], pairs):
+    for victim, other, (own, peers) in each_victim(bed):
         for rail in range(2):
-            intruders.append(Intruder(bed, victim, other, rail))
+            intruders.append(Intruder(bed, victim, other, rail, key))
             for kind in WITH_COOKIES:
                 intruders[-1].says(f"{kind} {own:x} {peers:x} 1000", "strangers")
             intruders[-1].says(
@@ -121,13 +157,26 @@ def attack(bed, rows):
     return intruders
 
 
+def attack_without_key(bed, _rows):
+    """It is connected and has no link, whatever it says first; that ends its connection."""
+    intruders = []
+    for victim, other, (own, peers) in each_victim(bed):
+        for line in (f"REQ {own:x} {peers:x} 1000", "garbage", None):
+            one = Intruder(bed, victim, other, 0)
+            one.says(line or one.proof(KEYS["new"]), "strangers")
+            check(not one.links(), f"{victim.name} believes who knows no key: {line}")
+            one.process.stop()
+            intruders.append(one)
+    return intruders
+
+
 def take_over(bed):
     """It connects as if it had the address of another node, and the directory does not help it."""
     attacker = bed.nodes[2]
     for victim, other in (bed.nodes[:2], bed.nodes[1::-1]):
-        boot_id = shift.show(other, "node")["boot_id"]
         before = shift.stats(victim)["strangers"]
-        result = attacker.run(["impostor", attacker.address(0), victim.address(0), boot_id, "1001",
+        result = attacker.run(["impostor", attacker.address(0), victim.address(0),
+                               boot_id(other).hex(), "1001",
                                other.address(0)], env=bed.nics.stock, timeout=120)
         check(result.status == REFUSED, f"it took over a link: {result.text}")
         check(shift.stats(victim)["strangers"] == before + 1, "the refusal was not counted")
@@ -135,11 +184,12 @@ def take_over(bed):
                       says="belongs to another node")
 
 
-@test("trust", "a node of the directory that attacks the QPs of two others", state=BARE)
-def third_node(bed):
+def third_node(assault, keys, bed):
     """Whatever it says is refused and counted; traffic goes on, and is moved when it has to be."""
     with three(bed) as own:
         victims = own.nodes[:2]
+        if keys:
+            give_keys(victims, *keys)
         each(victims, watch_cookies)
         verify = start(own, *shape(4096, 1))
         for node in victims:
@@ -149,7 +199,7 @@ def third_node(bed):
         verify.more(2)
         counters = shift.Counters(own)
         before = connects(victims)
-        intruders = attack(own, rows)
+        intruders = assault(own, rows)
         take_over(own)
         verify.more(2)
         counters.still("faults", "switches", "abandoned", "failed", "illegal", "paired")
@@ -160,3 +210,11 @@ def third_node(bed):
         verify.finish()
         counters.still("failed", "illegal")
         check(not sum((one.heard() for one in intruders), []), "the victims have answered it")
+
+
+NODE = "a node of the directory that attacks the QPs of two others"
+add("trust", NODE, partial(third_node, partial(attack, None), []), state=BARE)
+add("trust", f"{NODE}, and knows the key",
+    partial(third_node, partial(attack, KEYS["old"]), ["old"]), state=BARE)
+add("trust", f"{NODE}, and does not know the key",
+    partial(third_node, attack_without_key, ["old"]), state=BARE)

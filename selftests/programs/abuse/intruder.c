@@ -10,10 +10,13 @@
  *
  *	TYPE DST_COOKIE SRC_COOKIE EPOCH [SRC_QPN DST_QPN SRC DST BACKUP]
  *	garbage
+ *	proof 64_HEXADECIMAL_DIGITS
  *
  * The QP numbers and addresses are for PAIR.  It prints "sent" when the other NIC has acknowledged
- * the message, and "got TYPE" for each that comes, but for heartbeats.
+ * the message, and "got TYPE" for each that comes, but for heartbeats.  If the other kernel asks for
+ * a proof that it knows the key, it prints "nonce " and the bytes that this has to be about.
  */
+#include <arpa/inet.h>
 #include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -25,6 +28,18 @@
 
 #define BUFS	32
 #define SIZE	1024
+
+#define AUTH_MAGIC	0x53485155u
+#define AUTH_BYTES	32
+
+enum { AUTH_NONCE = 1, AUTH_PROOF };
+
+/* As in kmod/link/auth.h. */
+struct frame {
+	uint32_t magic;
+	uint8_t version, kind, reserved[2];
+	uint8_t bytes[AUTH_BYTES];
+} __attribute__((packed));
 
 static uint8_t receive[BUFS][SIZE], message[SIZE];
 static struct ibv_mr *receive_mr, *message_mr;
@@ -40,9 +55,19 @@ static void post_receive(struct rdma_cm_id *id, uint64_t i)
 
 static void show(const uint8_t *at, size_t left)
 {
+	const struct frame *frame = (const void *)at;
 	struct shift_msg m;
 	int n;
 
+	if (left == sizeof(*frame) && ntohl(frame->magic) == AUTH_MAGIC) {
+		if (frame->kind == AUTH_NONCE) {
+			printf("nonce ");
+			for (n = 0; n < AUTH_BYTES; n++)
+				printf("%02x", frame->bytes[n]);
+			printf("\n");
+		}
+		return;
+	}
 	for (; (n = shift_msg_length(at, left)) > 0; at += n, left -= n)
 		if (shift_msg_decode(at, n, &m))
 			printf("got what it does not know\n");
@@ -123,6 +148,17 @@ static void fill(struct shift_msg *m)
 	}
 }
 
+static void prove(struct rdma_cm_id *id, const char *digits)
+{
+	struct frame frame = { .magic = htonl(AUTH_MAGIC), .version = 1, .kind = AUTH_PROOF };
+	unsigned int i, byte;
+
+	for (i = 0; i < AUTH_BYTES && sscanf(digits + 2 * i, "%2x", &byte) == 1; i++)
+		frame.bytes[i] = byte;
+	memcpy(message, &frame, sizeof(frame));
+	send_bytes(id, sizeof(frame));
+}
+
 static void obey(struct rdma_cm_id *id, const char *line)
 {
 	struct shift_msg_form form = { .version = SHIFT_MSG_OLDEST };
@@ -134,6 +170,10 @@ static void obey(struct rdma_cm_id *id, const char *line)
 	if (!strncmp(line, "garbage", 7)) {
 		memset(message, 0x5a, 64);
 		send_bytes(id, 64);
+		return;
+	}
+	if (!strncmp(line, "proof ", 6)) {
+		prove(id, line + 6);
 		return;
 	}
 	words = sscanf(line, "%15s %llx %llx %u %u %u %15s %15s %15s", name, &to, &from, &m.epoch,
