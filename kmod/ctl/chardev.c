@@ -34,7 +34,7 @@
 
 static int file_open(struct inode *inode, struct file *filp)
 {
-	struct shift_file *file = kzalloc(sizeof(*file), GFP_KERNEL);
+	struct shift_file *file = kzalloc(sizeof(*file), GFP_KERNEL_ACCOUNT);
 
 	if (!file)
 		return -ENOMEM;
@@ -43,7 +43,7 @@ static int file_open(struct inode *inode, struct file *filp)
 		kfree(file);
 		return -ENOMEM;
 	}
-	xa_init_flags(&file->objects, XA_FLAGS_ALLOC1);
+	xa_init_flags(&file->objects, XA_FLAGS_ALLOC1 | XA_FLAGS_ACCOUNT);
 	file->mm = current->mm;
 	mmgrab(file->mm);
 	filp->private_data = file;

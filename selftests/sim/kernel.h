@@ -460,6 +460,7 @@ void kfree(const void *p);
 struct xarray { struct sim_lock lock; struct sim_slot *first; };
 #define XA_FLAGS_LOCK_BH 0
 #define XA_FLAGS_ALLOC1 0
+#define XA_FLAGS_ACCOUNT 0
 #define XA_PRESENT 0
 #define xa_limit_32b 0
 #define xa_mk_value(v) ((void *)((unsigned long)(v) << 1 | 1))
