@@ -26,8 +26,8 @@ HARMLESS = re.compile(r"kmemleak: Kernel memory leak detector|"
 PROGRAM = re.compile(r"traps: .{1,15}\[\d+\] general protection fault ip:[0-9a-f]+ sp:[0-9a-f]+ ")
 
 # The trace the kernel prints of an allocation that a test makes fail.
-PROVOKED = re.compile(r"alloc_edge: (vmalloc error|page allocation failure).*?</TASK>",
-                      re.DOTALL)
+PROVOKED = re.compile(r"(alloc_edge: (vmalloc error|page allocation failure)|"
+                      r"objects_edge invoked oom-killer).*?</TASK>", re.DOTALL)
 
 
 # What a kernel says of its own death is told whole: the log is not always kept.

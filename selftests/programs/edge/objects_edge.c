@@ -2,9 +2,10 @@
 /*
  * An application at the limit of its rdma cgroup: how many objects can it make?
  *
- * usage: objects_edge DEVICE [ah]
- * Makes a PD and a CQ, and then QPs and MRs in turn (with "ah": address handles too) until one is
- * refused.  Prints "made N", waits for a line, destroys all of them, and prints "closed".
+ * usage: objects_edge DEVICE [ah | DEPTH]
+ * Makes a PD and a CQ, and then QPs and MRs in turn (with "ah": address handles too; with DEPTH: of
+ * QPs with that many entries) until one is refused, or there are 1,000 of each.  Prints "made N",
+ * waits for a line, destroys all of them, and prints "closed".
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -21,11 +22,11 @@ static struct ibv_qp *qp[MAX_ROUNDS];
 static struct ibv_mr *mr[MAX_ROUNDS];
 static struct ibv_ah *ah[MAX_ROUNDS];
 
-static int make_qp(int i)
+static int make_qp(int i, int depth)
 {
 	struct ibv_qp_init_attr attr = {
 		.send_cq = cq, .recv_cq = cq, .qp_type = IBV_QPT_RC,
-		.cap = { .max_send_wr = 4, .max_recv_wr = 4, .max_send_sge = 1,
+		.cap = { .max_send_wr = depth, .max_recv_wr = depth, .max_send_sge = 1,
 			 .max_recv_sge = 1 },
 	};
 
@@ -52,7 +53,7 @@ static int make_ah(int i)
 }
 
 /* QPs, MRs and perhaps AHs until one is refused: how many. */
-static int fill(int with_ah)
+static int fill(int with_ah, int depth)
 {
 	int i, n = 0;
 
@@ -60,7 +61,7 @@ static int fill(int with_ah)
 		if (with_ah && !make_ah(i))
 			break;
 		n += with_ah;
-		if (!make_qp(i))
+		if (!make_qp(i, depth))
 			break;
 		n++;
 		if (!make_mr(i))
@@ -85,10 +86,15 @@ static void destroy(void)
 int main(int argc, char **argv)
 {
 	struct ibv_context *context;
+	int depth = 4, with_ah = 0;
 	char line[16];
 
-	if (argc < 2 || argc > 3 || (argc == 3 && strcmp(argv[2], "ah"))) {
-		fprintf(stderr, "usage: objects_edge DEVICE [ah]\n");
+	if (argc == 3) {
+		with_ah = !strcmp(argv[2], "ah");
+		depth = with_ah ? depth : atoi(argv[2]);
+	}
+	if (argc < 2 || argc > 3 || depth < 1) {
+		fprintf(stderr, "usage: objects_edge DEVICE [ah | DEPTH]\n");
 		return 2;
 	}
 	context = open_device(argv[1]);
@@ -96,7 +102,7 @@ int main(int argc, char **argv)
 	cq = pd ? ibv_create_cq(context, 16, NULL, NULL, 0) : NULL;
 	if (!cq)
 		die("a PD and a CQ");
-	printf("made %d\n", 2 + fill(argc == 3));
+	printf("made %d\n", 2 + fill(with_ah, depth));
 	fflush(stdout);
 	if (!fgets(line, sizeof(line), stdin))
 		return 2;
