@@ -2,7 +2,7 @@
 """Users in the kernel: Documentation/internals/kernel-users.md."""
 
 import shift
-from registry import BARE, MAIN, STOCK, test
+from registry import BARE, STOCK, test
 from testbed import PREFIX, check, each, wait_for
 
 NQN = "shift"
@@ -12,6 +12,7 @@ TARGET = f"{CONFIG}/nvmet"
 # Blocks of 4 KiB of each of the writers that are at work at the same time.
 BLOCKS, WRITERS = 32, 4
 ROUNDS = 12
+ROUNDS_OF_WAYS = 50
 WARM = 3        # rounds, until caches have what they keep
 # Of unswappable memory, in KiB: what a round may not leave behind. A QP's record is more.
 LEFT = 16
@@ -112,12 +113,11 @@ def gone(bed):
         wait_for(f"{node.name}: no QP left", lambda node=node: not shift.qps(node))
 
 
-@test("kernel_users", "each way of polling, chains, registrations, RESET, drain", MAIN, BARE)
+@test("kernel_users", "each way of polling, chains, registrations, RESET, drain", state=BARE)
 def all_ways(bed):
     """A user that does what others seldom do: it notices nothing; lost is what it overfills."""
     node = bed.nodes[0]
-    rounds = 10 if bed.kernel == "debug" else 50
-    run = f"insmod {PREFIX}/rds_rdma.ko dev=rxe0 rounds={rounds}"
+    run = f"insmod {PREFIX}/rds_rdma.ko dev=rxe0 rounds={ROUNDS_OF_WAYS}"
     for asked in ("", "kernel_users=rds"):
         shift.setup(bed, f"{shift.MODULE} {asked}")
         result = node.run(run, timeout=300)
@@ -129,7 +129,7 @@ def all_ways(bed):
         # two QPs for each of four ways, one of which posts more than its queue takes
         check(found == ([8, 4, 0, 0] if asked else [0, 0, 0, 0]), f"{asked}: {stats}")
         # at least a send, a receive and a registration in each round
-        check((stats["kernel_posts"] >= 4 * 3 * rounds) == bool(asked), f"{asked}: {stats}")
+        check((stats["kernel_posts"] >= 4 * 3 * ROUNDS_OF_WAYS) == bool(asked), f"{asked}: {stats}")
         check(not shift.qps(node), "a QP is left")
         shift.forget(bed)
 
