@@ -135,7 +135,7 @@ def all_ways(bed):
         shift.forget(bed)
 
 
-@test("kernel_users", "nvme: connect, write, read, disconnect, again and again", STOCK, BARE)
+@test("kernel_users", "nvme: connect, write, read, disconnect, again and again", state=BARE)
 def nvme_again(bed):
     """All that is posted is recorded and found completed; nothing is left, and nothing is said."""
     shift.setup(bed, f"{shift.MODULE} kernel_users=nvme")
