@@ -47,8 +47,12 @@ static void ends(void)
 	u32 calm = 0;
 	u64 end_ns;
 
+	end_ns = sim_now + SETTLED_NS + MS(sim_verb_ms);
+	/* a liar may say for so long that its QP waits for its turn: SHIFT_QUEUED_MS */
+	if (sim_hostile)
+		end_ns += MS(120000);
 	/* a wanted move may be tried again: at rest is who stays so */
-	for (end_ns = sim_now + SETTLED_NS + MS(sim_verb_ms); ; sim_sleep(MS(20))) {
+	for (;; sim_sleep(MS(20))) {
 		calm = any_side(is_busy) || app_is_put_off() ? 0 : calm + 1;
 		if (calm == 75 || sim_now >= end_ns)
 			break;
