@@ -8,6 +8,7 @@
 #define QPS_MAX		64
 
 struct sim_net sim_net[SIM_NETS];
+u64 sim_verbs_end_ns;
 u32 sim_verb_odds, sim_verb_ms, sim_packet_us, sim_message_ms, sim_softirq_odds, sim_stuck_odds;
 u32 sim_rts_odds;
 bool sim_qpns_again, sim_verb_failed;
@@ -77,9 +78,13 @@ int sim_verb(struct sim_dev *dev, const char *name)
 {
 	sim_might_sleep(name);
 	sim_sleep(sim_draw_between(US(2), US(150)));
-	if (sim_upset(sim_verb_odds, "a verb takes long"))
-		sim_sleep(sim_draw(8) ? sim_draw_between(MS(1), MS(80)) :
-					sim_draw_between(MS(200), MS(sim_verb_ms)));
+	if (sim_upset(sim_verb_odds, "a verb takes long")) {
+		u64 ns = sim_draw(8) ? sim_draw_between(MS(1), MS(80)) :
+				       sim_draw_between(MS(200), MS(sim_verb_ms));
+
+		sim_verbs_end_ns = max(sim_verbs_end_ns, sim_now + ns);
+		sim_sleep(ns);
+	}
 	if (refuses(dev) || sim_upset(sim_verb_odds * 2, "a verb fails")) {
 		sim_log("      %s", name);
 		sim_verb_failed = true;

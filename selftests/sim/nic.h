@@ -75,6 +75,7 @@ extern u32 sim_message_ms;	/* that a message takes at most, if it takes long */
 extern u32 sim_stuck_odds;	/* of work that cannot be moved */
 extern u32 sim_verb_odds;	/* of a driver's verb that fails, or takes long */
 extern u32 sim_verb_ms;		/* so long at most */
+extern u64 sim_verbs_end_ns;	/* when the last one that takes long ends */
 extern bool sim_verb_failed;	/* one did, in this run */
 
 void sim_dev_init(struct sim_dev *dev, int end, int net, bool forgets, bool lower,
