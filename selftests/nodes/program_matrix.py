@@ -6,7 +6,7 @@ from time import sleep
 
 import shift
 from registry import STOCK, add
-from testbed import wait_for
+from testbed import check, wait_for
 from traffic import listening
 from nodes.perftest import Run
 from nodes.programs import QPERF_PORT, cm_listens, survives
@@ -45,7 +45,8 @@ def qperf(what, pull, back, bed):
 def asked_for(bed):
     """The client asks for the MAC address of its peer, and nobody answers."""
     client, server = bed.nodes[:2]
-    client.run(["ping", "-c", "5", "-W", "1", server.address(0)], timeout=60)
+    status = client.run(["ping", "-c", "5", "-W", "1", server.address(0)], timeout=60).status
+    check(status != 0, "the path is not dead")
 
 
 def rping(pull, back, bed):
@@ -66,11 +67,14 @@ def both(first, back, bed):
     wait_for("two QPs leave their NIC", lambda: sum(
         row["state"] != "default" for row in shift.qps(node)) >= 2, interval=.05)
     node.link(1, False)
+    # the others have consented, and wait as long as the application would have repeated
+    check(max(run.counters.delta("faults")) >= 2, "no QP has noticed the fault")
     sleep(OUTAGE)
     node.link(1, True)
     if back:
         node.link(0, True)
     run.finish()
+    check(sum(run.counters.delta("outages")) >= 1, "no deadline was begun anew in the outage")
     bed.plug_all()
 
 

@@ -219,7 +219,8 @@ def not_gone(bed):
                               liar.address(0), str(2 * MOST)], env=bed.nics.stock)
         program.expect(REFUSED)
         check(program.text.count("believed") == MOST, f"not {MOST} connections:\n{program.text}")
-        check(shift.stats(victim)["crowded"] == crowded + 1, "the refusal was not counted")
+        # the real kernel of that node may have tried meanwhile
+        check(shift.stats(victim)["crowded"] > crowded, "the refusal was not counted")
         found = objects(victim) - before
         check(found == MOST, f"{found} queue pairs are left of {MOST} connections")
         hold_ends(victim, False)
