@@ -277,6 +277,35 @@ def rping_told(bed):
     check(shift.stats(client)["neighbours"] == before, "the MAC address of a peer was kept")
 
 
+@test("programs", "rping: the peer's MAC address changes on a working path: RDMA CM tells")
+def rping_elsewhere(bed):
+    """Only addresses that were lost are kept: this may be another host."""
+    client, server = bed.nodes[:2]
+    address = server.address(0)
+    words = ["-a", address, "-S", "4096", "-C", "100000"]
+    before = shift.stats(client)["neighbours"]
+    mac = server.read("/sys/class/net/rail0/address").strip()
+
+    def moves(to):
+        server.must(f"ip link set rail0 address {to}")
+        client.must(f"ip neigh replace {address} lladdr {to} nud reachable dev rail0")
+
+    serving = server.start(["rping", "-s", *words], env=bed.nics.env)
+    wait_for("rping listens", lambda: serving.status is not None or cm_listens(server))
+    running = client.start(["rping", "-c", *words], env=bed.nics.env)
+    flowing(client, 0, 1 << 16)
+    for node in (client, server):
+        shift.protected(node, 1)
+    try:
+        moves("52:54:00:00:99:99")
+        running.wait_line("UNREACHABLE", 120)
+    finally:
+        running.stop()
+        serving.stop()
+        moves(mac)
+    check(shift.stats(client)["neighbours"] == before, "the old MAC address of a peer was kept")
+
+
 QPERF_PORT = 19765
 
 

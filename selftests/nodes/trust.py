@@ -82,6 +82,11 @@ def up(node):
     return [row for row in shift.show(node, "link") if row["state"] == "up"]
 
 
+def established(node):
+    """How often each link that is up was established."""
+    return {row["id"]: row["connects"] for row in up(node)}
+
+
 def reconnect(bed):
     """All links end, and are connected again if nodes believe each other; QPs go on meanwhile."""
     for node, other in (bed.nodes[:2], bed.nodes[1::-1]):
@@ -185,7 +190,7 @@ def unproven(bed):
     """A link has one that is not established, however many are begun; that is counted."""
     liar, victim = bed.nodes[:2]
     count = 8
-    before = objects(victim)
+    before, links = objects(victim), established(victim)
     try:
         give_keys([victim], "old")
         refusals = strangers(victim)
@@ -196,7 +201,8 @@ def unproven(bed):
         # far sooner than the deadline of the last one, with which all would go
         wait_for("the others have gone", lambda: objects(victim) <= before + 1, 10)
         check(strangers(victim) > refusals, "they were not counted")
-        check(not up(victim), "a link is up that has proved nothing")
+        # one from before the key may still be up
+        check(established(victim).items() <= links.items(), "a link has come up without a proof")
     finally:
         victim.must("shiftctl key clear")
         bed.stop_processes()
@@ -218,11 +224,13 @@ def not_gone(bed):
         program = liar.start(["impostor", liar.address(0), victim.address(0), boot_id, "1000",
                               liar.address(0), str(2 * MOST)], env=bed.nics.stock)
         program.expect(REFUSED)
-        check(program.text.count("believed") == MOST, f"not {MOST} connections:\n{program.text}")
+        believed = program.text.count("believed")
+        # the real kernel of that node may have one that works, and one on its way
+        check(MOST - 2 <= believed <= MOST, f"not {MOST} connections:\n{program.text}")
         # the real kernel of that node may have tried meanwhile
         check(shift.stats(victim)["crowded"] > crowded, "the refusal was not counted")
         found = objects(victim) - before
-        check(found == MOST, f"{found} queue pairs are left of {MOST} connections")
+        check(believed <= found <= MOST, f"{found} queue pairs are left of {believed} connections")
         hold_ends(victim, False)
         wait_for("all have gone", lambda: objects(victim) == before, 60)
         check(pretend(bed, "1000") == BELIEVED, "it cannot connect any more")

@@ -417,11 +417,11 @@ static void look(void)
 		provider->srq->unpolled(c, see, NULL);
 		up_read(&sdev.ring_sem);
 	}
-	if (c->registered && provider && provider->armed) {
+	if (c->registered && provider && provider->cq && provider->cq->armed) {
 		spin_lock_bh(&c->lock);
-		provider->armed(c, byte() & 1);
+		provider->cq->armed(c, byte() & 1);
 		spin_unlock_bh(&c->lock);
-		provider->sleeps(c);
+		provider->cq->sleeps(c);
 	}
 	if (ssrq.rings.registered && sdev.provider->srq->posted)
 		sdev.provider->srq->posted(&ssrq);
