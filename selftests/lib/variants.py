@@ -43,6 +43,8 @@ VARIANTS = {
         "programs: rping",
         # figures: each program that is known, over each outage
         "program_matrix: *",
+        # what the attacker says is the same without keys; proofs have tests of their own
+        "trust: a node of the directory that attacks the QPs of two others, *",
         # their passive ends are as that of rc_bw
         "programs: qperf rc_bi_bw", "programs: qperf rc_rdma_*",
         "programs: qperf rc_bw, the server's cable",
@@ -118,6 +120,8 @@ VARIANTS = {
     ],
     "6.12": [
         "program_matrix: *",
+        "kernel_users: nvme: not asked for, *",
+        "namespaces: *",
         # the debug kernel is 6.12, too, and has these
         "protocols: a QP to itself moves and comes back",
         "trust: nodes prove that they know the key",
