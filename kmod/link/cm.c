@@ -34,6 +34,7 @@
 #define SHIFT_CONN_TIMEOUT	14
 #define SHIFT_CONN_RETRIES	6
 #define SHIFT_CONN_RNR	7	/* without end: a slow receiver is not a dead one */
+#define SHIFT_CONN_RNR_TIMER	14	/* 1.28 ms; RDMA CM's 0 means 655 ms, and the link is silent */
 
 /*
  * Private data of REQ and REP; a REQ has no room for more.  Modules that had one version of the
@@ -94,11 +95,12 @@ static bool hello_agrees(const struct shift_hello *hello, struct shift_msg_form 
 	return shift_msg_agree(hello->oldest, hello->newest, hello->caps, form);
 }
 
-static void conn_set_timeout(struct rdma_cm_id *cm_id)
+static void conn_set_timers(struct rdma_cm_id *cm_id)
 {
 	unsigned int scale = shift_scale(1);
 
 	rdma_set_ack_timeout(cm_id, min(SHIFT_CONN_TIMEOUT + order_base_2(scale), 31));
+	rdma_set_min_rnr_timer(cm_id, SHIFT_CONN_RNR_TIMER);
 }
 
 static void gid_to_sockaddr(const union ib_gid *gid, u16 port, struct sockaddr_storage *ss)
@@ -182,7 +184,7 @@ int shift_conn_connect(struct shift_link *link)
 		return 0;
 	}
 	gid_to_sockaddr(&link->remote, shift_link_port, &dst);
-	conn_set_timeout(c->cm_id);
+	conn_set_timers(c->cm_id);
 	if (READ_ONCE(tos))
 		rdma_set_service_type(c->cm_id, tos);
 	err = conn_bind(c->cm_id, &link->local);
@@ -360,7 +362,7 @@ static int listen_accept(struct rdma_cm_id *cm_id, const struct rdma_cm_event *e
 	cm_id->context = c;
 	cm_id->event_handler = conn_event;
 
-	conn_set_timeout(cm_id);
+	conn_set_timers(cm_id);
 	err = shift_conn_build(c);
 	if (err)
 		goto err_release;

@@ -190,6 +190,12 @@ int rdma_set_ack_timeout(struct rdma_cm_id *id, u8 timeout)
 	return 0;
 }
 
+/* Its NICs wait for a time of their own: qp.c. */
+int rdma_set_min_rnr_timer(struct rdma_cm_id *id, u8 timer)
+{
+	return 0;
+}
+
 int rdma_bind_addr(struct rdma_cm_id *id, struct sockaddr *addr)
 {
 	/* there is no IPv6 */

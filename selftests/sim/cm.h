@@ -45,6 +45,7 @@ void rdma_destroy_id(struct rdma_cm_id *id);
 int rdma_set_afonly(struct rdma_cm_id *id, int afonly);
 int rdma_set_reuseaddr(struct rdma_cm_id *id, int reuse);
 int rdma_set_ack_timeout(struct rdma_cm_id *id, u8 timeout);
+int rdma_set_min_rnr_timer(struct rdma_cm_id *id, u8 timer);
 void rdma_set_service_type(struct rdma_cm_id *id, int tos);
 int rdma_bind_addr(struct rdma_cm_id *id, struct sockaddr *addr);
 int rdma_listen(struct rdma_cm_id *id, int backlog);
