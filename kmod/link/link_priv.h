@@ -23,6 +23,7 @@
 #define SHIFT_LINK_BUF_SIZE	1024	/* messages in one send */
 #define SHIFT_LINK_CONNS	16	/* connections, with those that are being taken apart */
 #define SHIFT_LINK_EAGER	4	/* sends under way from which on messages are gathered */
+#define SHIFT_LINK_TURN		64	/* items of the inbox, handled between two pauses */
 
 typedef void shift_wc_fn(struct ib_cq *cq, struct ib_wc *wc);
 
@@ -119,7 +120,7 @@ struct shift_neigh {
 
 /**
  * struct shift_link - one path to a peer
- * @ref: table, connections, queued @work, armed @timer and @beat.
+ * @ref: table, connections, queued @deliver, armed @timer and @beat.
  * @hash, @list, @listed: the table, under shift_links_lock.
  * @active: this side connects, the peer listens.
  * @name: present name of @dev, or the last one; written under shift_links_lock and @lock.  Messages
@@ -140,6 +141,7 @@ struct shift_neigh {
  * @dmac: where packets to @remote go, as RDMA CM has found it for the newest connection.
  * @timer: connects it.
  * @beat: sends heartbeats while the link is up, and sees whether they are acknowledged.
+ * @deliver: takes the inbox in.
  * @batch: what was received, while it is delivered.
  * @failures: failed attempts to connect it, in a row.
  * @acked: sends that the peer's NIC acknowledged.
@@ -177,7 +179,7 @@ struct shift_link {
 	char peer_node[SHIFT_NODE_MAX];
 	struct shift_session *session;
 	struct list_head session_entry;
-	struct work_struct work;
+	struct delayed_work deliver;
 	struct delayed_work timer;
 	struct delayed_work beat;
 	u8 batch[SHIFT_LINK_BUF_SIZE];

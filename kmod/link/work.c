@@ -48,9 +48,21 @@ void shift_link_arm(struct shift_link *link, struct delayed_work *work, unsigned
 		shift_link_unref(link);
 }
 
+/* Have the delivery run after so many jiffies, whether or not it is waiting; the link is locked. */
+static void link_deliver_in(struct shift_link *link, unsigned long delay)
+{
+	lockdep_assert_held(&link->lock);
+
+	kref_get(&link->ref);
+	if (mod_delayed_work(shift_link_wq, &link->deliver, delay))
+		shift_link_unref(link);
+}
+
 /**
  * shift_link_cut_off - take the device of a link away, and stop its timers
  * @link: locked.
+ *
+ * What its inbox holds is delivered without pauses from here on.
  *
  * Context: any.
  */
@@ -63,6 +75,9 @@ void shift_link_cut_off(struct shift_link *link)
 		shift_link_unref(link);
 	if (cancel_delayed_work(&link->beat))
 		shift_link_unref(link);
+	/* its workqueue may be destroyed from here on, which waits for work and not for timers */
+	if (delayed_work_pending(&link->deliver))
+		link_deliver_in(link, 0);
 }
 
 /**
@@ -206,7 +221,8 @@ void shift_link_queue(struct shift_link *link, struct shift_link_item *item)
 	kref_get(&item->conn->ref);
 	list_add_tail(&item->entry, &link->inbox);
 	kref_get(&link->ref);
-	if (!queue_work(shift_link_wq, &link->work))
+	/* during a pause it is queued already, and this waits as all else does */
+	if (!queue_delayed_work(shift_link_wq, &link->deliver, 0))
 		shift_link_unref(link);
 }
 
@@ -301,13 +317,33 @@ static struct shift_link_item *link_next(struct shift_link *link)
 	return item;
 }
 
+/*
+ * A turn is over, and more is waiting.  The next turn begins at the next tick, so that a peer that
+ * sends as fast as it can does not keep a CPU busy.  No buffer is given back meanwhile: when all
+ * are used, its NIC has to wait (RNR).
+ */
+static void link_pause(struct shift_link *link)
+{
+	bool paused = false;
+
+	spin_lock_irq(&link->lock);
+	if (!list_empty(&link->inbox)) {
+		paused = link->dev;
+		link_deliver_in(link, paused ? 1 : 0);
+	}
+	spin_unlock_irq(&link->lock);
+	if (paused)
+		shift_stat_inc(SHIFT_STAT_PAUSED);
+}
+
 static void link_deliver(struct work_struct *work)
 {
-	struct shift_link *link = container_of(work, struct shift_link, work);
+	struct shift_link *link = container_of(to_delayed_work(work), struct shift_link, deliver);
 	unsigned int noio = memalloc_noio_save();
 	struct shift_link_item *item;
+	unsigned int left;
 
-	while ((item = link_next(link))) {
+	for (left = SHIFT_LINK_TURN; left && (item = link_next(link)); left--) {
 		struct shift_conn *c = item->conn;
 
 		switch (item->type) {
@@ -332,6 +368,8 @@ static void link_deliver(struct work_struct *work)
 		/* frees the item, too, which is part of the connection */
 		shift_conn_put(c);
 	}
+	if (!left)
+		link_pause(link);
 	memalloc_noio_restore(noio);
 	shift_link_unref(link);
 }
@@ -342,7 +380,7 @@ static void link_deliver(struct work_struct *work)
  */
 void shift_link_init_work(struct shift_link *link)
 {
-	INIT_WORK(&link->work, link_deliver);
+	INIT_DELAYED_WORK(&link->deliver, link_deliver);
 	INIT_DELAYED_WORK(&link->timer, link_timer);
 	INIT_DELAYED_WORK(&link->beat, link_beat);
 }
