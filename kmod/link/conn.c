@@ -63,6 +63,25 @@ void shift_conn_done(struct shift_conn *c)
 	shift_link_unref(link);
 }
 
+/* May a link have one connection more?  It is counted then. */
+static bool conn_is_allowed(struct shift_link *link)
+{
+	bool crowded, allowed;
+
+	spin_lock_irq(&link->lock);
+	crowded = link->dev && link->conns >= SHIFT_LINK_CONNS;
+	allowed = link->dev && !crowded;
+	if (allowed)
+		link->conns++;
+	spin_unlock_irq(&link->lock);
+	if (crowded) {
+		shift_stat_inc(SHIFT_STAT_CROWDED);
+		pr_warn_ratelimited("link %u: no connection with %pI6c: too many are not gone\n",
+				    link->id, link->remote.raw);
+	}
+	return allowed;
+}
+
 /**
  * shift_conn_create - make a connection, without anything on the device yet
  * @link: referenced.
@@ -75,14 +94,21 @@ void shift_conn_done(struct shift_conn *c)
  */
 struct shift_conn *shift_conn_create(struct shift_link *link)
 {
-	struct shift_conn *c = kvzalloc(sizeof(*c), GFP_KERNEL);
-	bool crowded = false;
+	struct shift_conn *c;
 
-	if (!c)
+	/* before memory is taken for it: a peer may ask for more again and again */
+	if (!conn_is_allowed(link))
 		return NULL;
-	if (shift_buf_alloc(c, conn_recv_done, conn_send_done))
-		goto err;
-
+	c = kvzalloc(sizeof(*c), GFP_KERNEL);
+	if (!c || shift_buf_alloc(c, conn_recv_done, conn_send_done)) {
+		if (c)
+			shift_buf_free(c);
+		kvfree(c);
+		shift_link_let_go(link);
+		return NULL;
+	}
+	kref_get(&link->ref);
+	c->link = link;
 	kref_init(&c->ref);
 	INIT_LIST_HEAD(&c->early);
 	INIT_DELAYED_WORK(&c->destroy, conn_destroy);
@@ -94,28 +120,7 @@ struct shift_conn *shift_conn_create(struct shift_link *link)
 	c->up.conn = c;
 	c->down.type = SHIFT_LINK_ITEM_DOWN;
 	c->down.conn = c;
-
-	spin_lock_irq(&link->lock);
-	if (link->dev) {
-		crowded = link->conns >= SHIFT_LINK_CONNS;
-		if (!crowded) {
-			link->conns++;
-			kref_get(&link->ref);
-			c->link = link;
-		}
-	}
-	spin_unlock_irq(&link->lock);
-	if (c->link)
-		return c;
-	if (crowded) {
-		shift_stat_inc(SHIFT_STAT_CROWDED);
-		pr_warn_ratelimited("link %u: no connection with %pI6c: too many are not gone\n",
-				    link->id, link->remote.raw);
-	}
-err:
-	shift_buf_free(c);
-	kvfree(c);
-	return NULL;
+	return c;
 }
 
 /**
