@@ -170,13 +170,16 @@ void shift_auth_ask(const struct shift_conn *c, struct shift_auth_frame *frame)
 	memcpy(frame->bytes, c->auth.nonce, sizeof(frame->bytes));
 }
 
-/* The peer wants a proof. */
-static int auth_answer(const struct shift_conn *c, const u8 *nonce, struct shift_auth_frame *answer)
+/* The peer wants a proof.  It asks once; more would be work for whoever may begin a connection. */
+static int auth_answer(struct shift_conn *c, const u8 *nonce, struct shift_auth_frame *answer)
 {
 	struct auth_claim claim;
 	unsigned int i;
 	int err = -ENOKEY;
 
+	if (c->auth.answered)
+		return -EKEYREJECTED;
+	c->auth.answered = true;
 	auth_claim_own(c, nonce, &claim);
 	auth_frame(answer, AUTH_PROOF);
 	for (i = 0; err == -ENOKEY && i < ARRAY_SIZE(auth_names); i++)
@@ -212,9 +215,9 @@ static int auth_check(const struct shift_conn *c, const u8 *proof)
  *
  * Context: process, may sleep.
  * Return: SHIFT_AUTH_ANSWER: @answer has to be sent; SHIFT_AUTH_PROVEN; -EKEYREJECTED: it is no
- * frame, or a wrong proof; -ENOKEY: the peer wants a proof, and there is no key; or -errno.
+ * frame, a wrong proof, or the second question; -ENOKEY: the peer wants a proof, and there is no key; or -errno.
  */
-int shift_auth_take(const struct shift_conn *c, const struct shift_auth_frame *frame, u32 len,
+int shift_auth_take(struct shift_conn *c, const struct shift_auth_frame *frame, u32 len,
 		    struct shift_auth_frame *answer)
 {
 	if (len != sizeof(*frame) || frame->magic != cpu_to_be32(AUTH_MAGIC) ||

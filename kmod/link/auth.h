@@ -13,11 +13,12 @@
  * @wanted: there was a key when the connection was made: it is not established without proofs.
  * @proven: the peer has proved that it knows a key; link->lock.
  * @asked: the peer was sent @nonce; @work only.
+ * @answered: the peer was sent a proof, and gets no other one; @work only.
  * @nonce: what its proof has to be about.
  * @work: does all of it.
  */
 struct shift_auth {
-	bool wanted, proven, asked;
+	bool wanted, proven, asked, answered;
 	u8 nonce[SHIFT_AUTH_BYTES];
 	struct work_struct work;
 };
@@ -39,7 +40,7 @@ struct shift_conn;
 int shift_auth_init(void);
 void shift_auth_uninit(void);
 void shift_auth_ask(const struct shift_conn *c, struct shift_auth_frame *frame);
-int shift_auth_take(const struct shift_conn *c, const struct shift_auth_frame *frame, u32 len,
+int shift_auth_take(struct shift_conn *c, const struct shift_auth_frame *frame, u32 len,
 		    struct shift_auth_frame *answer);
 
 #endif /* SHIFT_LINK_AUTH_H */

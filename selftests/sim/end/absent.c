@@ -73,7 +73,7 @@ int shift_auth_init(void) { return 0; }
 void shift_auth_uninit(void) { }
 unsigned int shift_auth_keys(void) { return 0; }
 void shift_auth_ask(const struct shift_conn *c, struct shift_auth_frame *frame) { }
-int shift_auth_take(const struct shift_conn *c, const struct shift_auth_frame *frame, u32 len,
+int shift_auth_take(struct shift_conn *c, const struct shift_auth_frame *frame, u32 len,
 		    struct shift_auth_frame *answer)
 {
 	return -ENOKEY;
