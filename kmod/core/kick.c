@@ -8,6 +8,7 @@
 #include "core/kick.h"
 #include "core/node.h"
 #include "core/qp.h"
+#include "core/stat.h"
 #include "pure/msg.h"
 
 /* Set a pending bit and queue the work item.  Any context that may take a spinlock. */
@@ -80,6 +81,64 @@ bool shift_qp_post_msg(struct shift_qp *sqp, const struct shift_msg *m)
 	}
 	spin_unlock_bh(&sqp->inbox_lock);
 	return late;
+}
+
+/* Count a message that a peer may not send any more for now. */
+static bool allowed(bool allowed)
+{
+	if (!allowed)
+		shift_stat_inc(SHIFT_STAT_FLOODED);
+	return allowed;
+}
+
+/**
+ * shift_qp_hears - the peer has sent a message for the QP's work item: may it?
+ * @sqp: the QP.
+ *
+ * Each may cost as much as a fence, and another one can be sent as soon as it was taken out.
+ *
+ * Context: any that may take a spinlock.
+ * Return: false: it has sent too many; this one is to be dropped, and was counted.
+ */
+bool shift_qp_hears(struct shift_qp *sqp)
+{
+	bool hears;
+
+	spin_lock_bh(&sqp->inbox_lock);
+	hears = shift_bucket_take(&sqp->pend.heard, ktime_get_ns(),
+				  SHIFT_HEARD_MS * NSEC_PER_MSEC, SHIFT_HEARD_MOST);
+	spin_unlock_bh(&sqp->inbox_lock);
+	return allowed(hears);
+}
+
+/**
+ * shift_qp_answers - the peer asks for a key: is it answered?
+ * @sqp: the QP.
+ *
+ * Not while it asks for keys that do not exist, again and again: they are guesses.  It is to learn
+ * neither of those that exist then.
+ *
+ * Context: any that may take a spinlock.
+ * Return: false: it is not answered, and was counted.
+ */
+bool shift_qp_answers(struct shift_qp *sqp)
+{
+	bool answers;
+
+	spin_lock_bh(&sqp->inbox_lock);
+	answers = shift_bucket_has(&sqp->pend.missed, ktime_get_ns(),
+				   SHIFT_MISSED_MS * NSEC_PER_MSEC, SHIFT_MISSED_MOST);
+	spin_unlock_bh(&sqp->inbox_lock);
+	return allowed(answers);
+}
+
+/* The peer has asked for a key that does not exist. */
+void shift_qp_note_missed(struct shift_qp *sqp)
+{
+	spin_lock_bh(&sqp->inbox_lock);
+	shift_bucket_take(&sqp->pend.missed, ktime_get_ns(), SHIFT_MISSED_MS * NSEC_PER_MSEC,
+			  SHIFT_MISSED_MOST);
+	spin_unlock_bh(&sqp->inbox_lock);
 }
 
 /* The peer has what was sent in @epoch, and has not come to look at it. */

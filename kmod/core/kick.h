@@ -80,7 +80,13 @@ struct shift_mailbox {
 #define SHIFT_LATE_MS	1000	/* for which a peer that is late has said so; scaled */
 #define SHIFT_WATCH_MS	2000	/* for what was posted to make progress */
 #define SHIFT_KEY_MS	10000	/* for a peer to tell a remote key */
+#define SHIFT_HEARD_MS	2	/* a message that a QP's peer may send, on average */
+#define SHIFT_MISSED_MS	100	/* the same of questions for a key that does not exist */
 #define SHIFT_GONE_MS	1500	/* for RDMA CM to tell that a peer has gone: link/dreq.c */
+
+/* so many of each at once; Documentation/internals/links.md, "Rates" */
+#define SHIFT_HEARD_MOST	1000
+#define SHIFT_MISSED_MOST	64
 
 /* kick.c */
 void shift_qp_kick(struct shift_qp *sqp, unsigned int bit);
@@ -89,6 +95,9 @@ void shift_qp_arm_unless_set(struct shift_qp *sqp, unsigned int ms);
 void shift_qp_watch(struct shift_qp *sqp);
 void shift_qp_timer(struct work_struct *work);
 bool shift_qp_post_msg(struct shift_qp *sqp, const struct shift_msg *m);
+bool shift_qp_hears(struct shift_qp *sqp);
+bool shift_qp_answers(struct shift_qp *sqp);
+void shift_qp_note_missed(struct shift_qp *sqp);
 void shift_qp_note_queued(struct shift_qp *sqp, u32 epoch);	/* any that may take a spinlock */
 u64 shift_qp_queued_at(struct shift_qp *sqp, u32 epoch);
 bool shift_qp_peer_is_late(const struct shift_qp *sqp);			/* any */

@@ -14,6 +14,7 @@
 #include "core/pair.h"
 #include "core/queue.h"
 #include "core/ring.h"
+#include "pure/bucket.h"
 #include "pure/fsm.h"
 #include "pure/ledger.h"
 #include "pure/psn.h"
@@ -408,6 +409,8 @@ struct shift_qp_srq {
  * @flags: enum shift_qp_bit; atomic.
  * @soon: in the list of SHIFT_QPB_SOON; failover/pairing.c.
  * @mailbox: messages.
+ * @heard: what the peer may send for the work item.
+ * @missed: what the peer may ask for keys that do not exist.
  * @queued_ns: ktime: when the peer has said that a message of @queued_epoch waits there.
  *
  * Owner: core/kick.c.  Under inbox_lock.
@@ -418,6 +421,7 @@ struct shift_qp_pending {
 	struct delayed_work timer;
 	struct llist_node soon;
 	struct shift_mailbox mailbox;
+	struct shift_bucket heard, missed;
 	u64 queued_ns;
 	u32 queued_epoch;
 };

@@ -46,6 +46,7 @@ static const char * const shift_stat_names[] = {
 	[SHIFT_STAT_STRANGERS]		= "strangers",
 	[SHIFT_STAT_CROWDED]		= "crowded",
 	[SHIFT_STAT_PAUSED]		= "paused",
+	[SHIFT_STAT_FLOODED]		= "flooded",
 	[SHIFT_STAT_DISBELIEVED]	= "disbelieved",
 	[SHIFT_STAT_STAYED]		= "stayed",
 	[SHIFT_STAT_KERNEL_QPS]		= "kernel_qps",

@@ -241,6 +241,7 @@ SHIFT_STAT_ATTR(outages, SHIFT_STAT_OUTAGES);
 SHIFT_STAT_ATTR(strangers, SHIFT_STAT_STRANGERS);
 SHIFT_STAT_ATTR(crowded, SHIFT_STAT_CROWDED);
 SHIFT_STAT_ATTR(paused, SHIFT_STAT_PAUSED);
+SHIFT_STAT_ATTR(flooded, SHIFT_STAT_FLOODED);
 SHIFT_STAT_ATTR(disbelieved, SHIFT_STAT_DISBELIEVED);
 SHIFT_STAT_ATTR(stayed, SHIFT_STAT_STAYED);
 SHIFT_STAT_ATTR(kernel_qps, SHIFT_STAT_KERNEL_QPS);
@@ -277,6 +278,7 @@ static struct attribute *shift_stat_attrs[] = {
 	&shift_stat_attr_strangers.attr.attr,
 	&shift_stat_attr_crowded.attr.attr,
 	&shift_stat_attr_paused.attr.attr,
+	&shift_stat_attr_flooded.attr.attr,
 	&shift_stat_attr_disbelieved.attr.attr,
 	&shift_stat_attr_stayed.attr.attr,
 	&shift_stat_attr_kernel_qps.attr.attr,

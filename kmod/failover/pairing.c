@@ -368,6 +368,13 @@ static void tell_queued(struct shift_qp *sqp, struct shift_link *link, const str
 	shift_link_send(link, &r);
 }
 
+/* These have limits of their own: failover/resolve.c. */
+static bool is_about_keys(const struct shift_msg *m)
+{
+	return m->type == SHIFT_MSG_RESOLVE || m->type == SHIFT_MSG_RESOLVED ||
+	       m->type == SHIFT_MSG_RKEY_GONE;
+}
+
 /*
  * A message for a QP, in the link's work item.  It is recorded here and not where it is handled:
  * in a mailbox it may be replaced by a newer one, and not all go there.
@@ -399,6 +406,10 @@ static void link_received(struct shift_link *link, const struct shift_msg *m)
 	}
 	if (!pair && READ_ONCE(sqp->peer.cookie) != m->src_cookie) {
 		shift_stat_inc(SHIFT_STAT_MSG_STALE);
+		shift_qp_put(sqp);
+		return;
+	}
+	if (!is_about_keys(m) && !shift_qp_hears(sqp)) {
 		shift_qp_put(sqp);
 		return;
 	}

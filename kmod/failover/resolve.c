@@ -83,6 +83,8 @@ static void answer_key(struct shift_qp *sqp, struct shift_link *link,
 	};
 	struct shift_mr *smr;
 
+	if (!shift_qp_answers(sqp))
+		return;
 	told_keys(sqp);
 	smr = shift_mr_find(sqp->sdev, m->key.rkey);
 	if (smr) {
@@ -94,6 +96,8 @@ static void answer_key(struct shift_qp *sqp, struct shift_link *link,
 		}
 		shift_mr_put(smr);
 	}
+	if (r.key.status)
+		shift_qp_note_missed(sqp);
 	reply(sqp, link, &r);
 }
 
@@ -134,7 +138,8 @@ void shift_rkey_resolve(struct shift_qp *sqp, const struct shift_msg *m)
 
 	lockdep_assert_held(&sqp->lock);
 	if (!sqp->peer.windows || m->epoch != sqp->fo.epoch || !path ||
-	    (sqp->fo.state != SHIFT_ST_RUN && sqp->fo.state != SHIFT_ST_SYNC))
+	    (sqp->fo.state != SHIFT_ST_RUN && sqp->fo.state != SHIFT_ST_SYNC) ||
+	    !shift_qp_answers(sqp))
 		return;
 	told_keys(sqp);
 	if (!key_of_mr(sqp, m->key.rkey, path, &r.key.new_rkey)) {
@@ -143,6 +148,8 @@ void shift_rkey_resolve(struct shift_qp *sqp, const struct shift_msg *m)
 	}
 	if (err && err != -ENOENT)
 		return;
+	if (err)
+		shift_qp_note_missed(sqp);
 	r.key.status = -err;
 	tell(sqp, path, &r);
 }

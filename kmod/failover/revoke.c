@@ -122,14 +122,17 @@ void shift_rkey_revoke(struct shift_mr *smr)
 void shift_rkey_revoked(struct shift_qp *sqp, u32 rkey)
 {
 	struct revocation *r;
+	bool awaited = false;
 
 	WRITE_ONCE(sqp->peer.mute, false);
 	spin_lock(&revocations_lock);
 	list_for_each_entry(r, &revocations, node)
 		if (r->spd == sqp->spd && r->rkey == rkey)
-			xa_erase(&r->holders, (u32)READ_ONCE(sqp->cookie));
+			awaited |= !!xa_erase(&r->holders, (u32)READ_ONCE(sqp->cookie));
 	spin_unlock(&revocations_lock);
-	wake_up_all(&revoked);
+	/* not for whatever a peer likes to say */
+	if (awaited)
+		wake_up_all(&revoked);
 }
 
 /**
