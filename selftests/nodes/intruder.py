@@ -15,6 +15,7 @@ from registry import BARE, add
 from testbed import TOP, Cluster, Failure, LabError, check, each, wait_for
 
 BELIEVED, REFUSED = 0, 3
+PAUSES = 20
 TRACING = "/sys/kernel/tracing"
 # where messages go out: the two cookies are behind the type
 PROBE = ("p:cookies rdma_shift:shift_link_send "
@@ -83,6 +84,7 @@ class Intruder:
         attacker = bed.nodes[2]
         self.victim = victim
         self.attacker = attacker
+        self.seen = 0
         # it claims to be the same boot of a kernel as the victim's peer
         self.boots = boot_id(other), boot_id(victim)
         self.gids = gid(attacker.address(rail)), gid(victim.address(rail))
@@ -121,6 +123,16 @@ class Intruder:
         after = shift.stats(self.victim)
         check(after[counter] == before[counter] + 1, f"{counter} has moved more than once: {line}")
 
+    def flood(self, line):
+        """Send a message as fast as it can, until stop()."""
+        self.seen = len(self.process.lines)
+        self.process.send(f"flood {line}")
+
+    def stop(self):
+        """How many it has sent."""
+        self.process.send("stop")
+        return int(self.process.wait_line("^flooded ([0-9]+)$", start=self.seen).group(1))
+
     def heard(self):
         """Messages that the victim has sent to it."""
         return re.findall("^got .*$", self.process.text, re.M)
@@ -140,8 +152,8 @@ def each_victim(bed):
     return zip(victims, victims[::-1], pairs)
 
 
-def attack(key, bed, rows):
-    """Everything that has a say in a QP, with its true cookies, and with guesses."""
+def attack(key, bed, rows, verify):
+    """Everything that has a say in a QP, with its true cookies, with guesses, and at full speed."""
     intruders = []
     for victim, other, (own, peers) in each_victim(bed):
         for rail in range(2):
@@ -154,20 +166,40 @@ def attack(key, bed, rows):
             for kind in WITH_COOKIES:
                 intruders[-1].says(f"{kind} {own ^ 1 << 40:x} {peers:x} 1000", "msg_stale")
             intruders[-1].says("garbage", "msg_bad")
+        flood(intruders[-2:], f"RESOLVE {own:x} {peers:x} 1000", verify)
     return intruders
 
 
-def attack_without_key(bed, _rows):
+def attack_without_key(bed, _rows, _verify):
     """It is connected and has no link, whatever it says first; that ends its connection."""
     intruders = []
     for victim, other, (own, peers) in each_victim(bed):
-        for line in (f"REQ {own:x} {peers:x} 1000", "garbage", None):
+        for line in (f"REQ {own:x} {peers:x} 1000", "garbage", None, "ask"):
             one = Intruder(bed, victim, other, 0)
+            if line == "ask":
+                one.process.send(line)
+                one.process.wait_line("^proved$")
             one.says(line or one.proof(KEYS["new"]), "strangers")
+            check(one.process.text.count("proved") == (line == "ask"), "it was answered again")
             check(not one.links(), f"{victim.name} believes who knows no key: {line}")
             one.process.stop()
             intruders.append(one)
     return intruders
+
+
+def flood(intruders, line, verify):
+    """Over several links of a victim at once: they have to wait, and nobody else."""
+    victim = intruders[0].victim
+    before = shift.stats(victim)
+    for one in intruders:
+        one.flood(line)
+    wait_for("their links make pauses",
+             lambda: shift.stats(victim)["paused"] > before["paused"] + PAUSES, 60)
+    verify.more(4)
+    count = sum(one.stop() for one in intruders)
+    wait_for("all of it is refused",
+             lambda: shift.stats(victim)["strangers"] >= before["strangers"] + count, 60)
+    check(shift.stats(victim)["strangers"] == before["strangers"] + count, "one came twice")
 
 
 def take_over(bed):
@@ -199,7 +231,7 @@ def third_node(assault, keys, bed):
         verify.more(2)
         counters = shift.Counters(own)
         before = connects(victims)
-        intruders = assault(own, rows)
+        intruders = assault(own, rows, verify)
         take_over(own)
         verify.more(2)
         counters.still("faults", "switches", "abandoned", "failed", "illegal", "paired")

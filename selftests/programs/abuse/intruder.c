@@ -8,13 +8,18 @@
  * As for impostor.  Once it has printed "believed" it reads lines and sends a message for each,
  * with the cookies of whatever queue pairs:
  *
- *	TYPE DST_COOKIE SRC_COOKIE EPOCH [SRC_QPN DST_QPN SRC DST BACKUP]
+ *	[flood] TYPE DST_COOKIE SRC_COOKIE EPOCH [SRC_QPN DST_QPN SRC DST BACKUP]
  *	garbage
+ *	ask
  *	proof 64_HEXADECIMAL_DIGITS
  *
  * The QP numbers and addresses are for PAIR.  It prints "sent" when the other NIC has acknowledged
- * the message, and "got TYPE" for each that comes, but for heartbeats.  If the other kernel asks for
- * a proof that it knows the key, it prints "nonce " and the bytes that this has to be about.
+ * the message, and "got TYPE" for each that comes, but for heartbeats.  With "flood" it sends the
+ * message as fast as it can until the next line, which should be "stop", and then prints "flooded "
+ * and how many there were.
+ *
+ * "ask" asks the other kernel for a proof that it knows the key: "proved" is printed if one comes.
+ * If the other kernel asks for one, it prints "nonce " and the bytes that this has to be about.
  */
 #include <arpa/inet.h>
 #include <poll.h>
@@ -28,6 +33,7 @@
 
 #define BUFS	32
 #define SIZE	1024
+#define FLOOD	16			/* sends under way */
 
 #define AUTH_MAGIC	0x53485155u
 #define AUTH_BYTES	32
@@ -65,6 +71,8 @@ static void show(const uint8_t *at, size_t left)
 			for (n = 0; n < AUTH_BYTES; n++)
 				printf("%02x", frame->bytes[n]);
 			printf("\n");
+		} else if (frame->kind == AUTH_PROOF) {
+			printf("proved\n");
 		}
 		return;
 	}
@@ -90,25 +98,57 @@ static void look(struct rdma_cm_id *id)
 	}
 }
 
-static void send_bytes(struct rdma_cm_id *id, size_t len)
+static void post_send(struct rdma_cm_id *id, size_t len)
 {
 	struct ibv_sge sge = { (uintptr_t)message, len, message_mr->lkey };
 	struct ibv_send_wr *bad, wr = {
 		.sg_list = &sge, .num_sge = 1, .opcode = IBV_WR_SEND,
 		.send_flags = IBV_SEND_SIGNALED,
 	};
-	struct ibv_wc wc;
-	int n;
 
 	if (ibv_post_send(id->qp, &wr, &bad))
 		hello_fail("ibv_post_send");
+}
+
+/* Wait until the oldest send is through. */
+static void wait_sent(struct rdma_cm_id *id)
+{
+	struct ibv_wc wc;
+	int n;
+
 	while (!(n = ibv_poll_cq(id->send_cq, 1, &wc)))
 		look(id);
 	if (n < 0 || wc.status) {
 		printf("ended: %s\n", ibv_wc_status_str(wc.status));
 		exit(4);
 	}
+}
+
+static void send_bytes(struct rdma_cm_id *id, size_t len)
+{
+	post_send(id, len);
+	wait_sent(id);
 	printf("sent\n");
+}
+
+/* Send a message again and again, as often as it fits into each send. */
+static void flood(struct rdma_cm_id *id, size_t len)
+{
+	struct pollfd input = { .fd = STDIN_FILENO, .events = POLLIN };
+	unsigned int copies, under_way = 0;
+	unsigned long long sends = 0;
+
+	for (copies = 1; (copies + 1) * len <= SIZE; copies++)
+		memcpy(message + copies * len, message, len);
+	do {
+		for (; under_way < FLOOD; under_way++, sends++)
+			post_send(id, copies * len);
+		wait_sent(id);
+		under_way--;
+	} while (poll(&input, 1, 0) <= 0);
+	for (; under_way; under_way--)
+		wait_sent(id);
+	printf("flooded %llu\n", sends * copies);
 }
 
 static uint8_t type_of(const char *name)
@@ -159,14 +199,24 @@ static void prove(struct rdma_cm_id *id, const char *digits)
 	send_bytes(id, sizeof(frame));
 }
 
+static void ask(struct rdma_cm_id *id)
+{
+	struct frame frame = { .magic = htonl(AUTH_MAGIC), .version = 1, .kind = AUTH_NONCE };
+
+	memcpy(message, &frame, sizeof(frame));
+	send_bytes(id, sizeof(frame));
+}
+
 static void obey(struct rdma_cm_id *id, const char *line)
 {
 	struct shift_msg_form form = { .version = SHIFT_MSG_OLDEST };
 	char name[16], src[16], dst[16], backup[16];
 	unsigned long long to, from;
 	struct shift_msg m = {};
-	int n, words;
+	int n, words, floods = 0;
 
+	if (!strncmp(line, "stop", 4))
+		return;
 	if (!strncmp(line, "garbage", 7)) {
 		memset(message, 0x5a, 64);
 		send_bytes(id, 64);
@@ -175,6 +225,14 @@ static void obey(struct rdma_cm_id *id, const char *line)
 	if (!strncmp(line, "proof ", 6)) {
 		prove(id, line + 6);
 		return;
+	}
+	if (!strncmp(line, "ask", 3)) {
+		ask(id);
+		return;
+	}
+	if (!strncmp(line, "flood ", 6)) {
+		floods = 1;
+		line += 6;
 	}
 	words = sscanf(line, "%15s %llx %llx %u %u %u %15s %15s %15s", name, &to, &from, &m.epoch,
 		       &m.pair.src_qpn, &m.pair.dst_qpn, src, dst, backup);
@@ -196,7 +254,10 @@ static void obey(struct rdma_cm_id *id, const char *line)
 		fprintf(stderr, "this cannot be sent: '%s'\n", line);
 		exit(2);
 	}
-	send_bytes(id, n);
+	if (floods)
+		flood(id, n);
+	else
+		send_bytes(id, n);
 }
 
 int main(int argc, char **argv)
