@@ -45,7 +45,7 @@ static bool key_overdue(struct shift_qp *sqp, u32 rkey)
  */
 bool shift_replay_pump(struct shift_qp *sqp)
 {
-	u32 rkey;
+	u32 rkey, passes = 0;
 	int err;
 
 	lockdep_assert_held(&sqp->lock);
@@ -57,7 +57,8 @@ bool shift_replay_pump(struct shift_qp *sqp)
 		spin_lock_bh(&sqp->ledger_lock);
 		err = shift_replay_post(sqp, &rkey);
 		spin_unlock_bh(&sqp->ledger_lock);
-	} while (err == -ESTALE && end_region(sqp, rkey));
+	} while ((err > 0 && ++passes < shift_passes(sqp->rec.ledger.slots)) ||
+		 (err == -ESTALE && end_region(sqp, rkey)));
 	if (sqp->rings.tracks_mws)
 		shift_replay_deliver(sqp);
 	if (err != -EINPROGRESS)
@@ -65,6 +66,9 @@ bool shift_replay_pump(struct shift_qp *sqp)
 	switch (err) {
 	case 0:
 		break;
+	case 1:			/* the application posts as fast as this goes on: let others run */
+		shift_qp_kick(sqp, SHIFT_QPB_KICK);
+		return false;
 	case -EAGAIN:		/* send queue full or held; KICK is set when that changes */
 		return false;
 	case -EINPROGRESS:

@@ -7,6 +7,29 @@
 
 struct shift_proxy;
 
+/*
+ * Operations, or receives, that are handled with ledger_lock held, and so with softirqs off.  Then
+ * the lock is dropped, and what depends on it is looked at anew: Documentation/internals/locking.md.
+ */
+#ifndef SHIFT_PASS
+#define SHIFT_PASS	128
+#endif
+
+/* So many passes go once over a ring; others may fill it meanwhile, and go on by themselves. */
+static inline u32 shift_passes(u32 slots)
+{
+	return slots / SHIFT_PASS + 2;
+}
+
+/* One more was handled with ledger_lock held.  It may be dropped and taken again here. */
+static inline void shift_ledger_breathe(struct shift_qp *sqp, u32 *n)
+{
+	if (++*n % SHIFT_PASS)
+		return;
+	spin_unlock_bh(&sqp->ledger_lock);
+	spin_lock_bh(&sqp->ledger_lock);
+}
+
 /* proxy.c */
 int shift_proxy_prepare(struct shift_qp *sqp, u8 path);
 u32 shift_proxy_qpn(const struct shift_qp *sqp, u8 path);

@@ -20,44 +20,60 @@
 
 #define RETRY_MS	20
 
-static void recv_ingest(struct shift_qp *sqp)
+/* True: there are more, but SHIFT_PASS were taken. */
+static bool recv_ingest(struct shift_qp *sqp)
 {
 	struct shift_recvs *r = &sqp->rec.recvs;
-	u32 n = sqp->rings.provider->recvs_posted(sqp);
+	u32 posted = sqp->rings.provider->recvs_posted(sqp);
+	u32 n = min_t(u32, posted, SHIFT_PASS);
 
 	for (; n && r->head - r->tail < r->most; n--, r->head++)
 		shift_recv_copy(sqp, r->head);
+	return !n && posted > SHIFT_PASS;
 }
 
-/* Post receives until none is left, or one cannot be posted; ledger_lock.  Returns the error. */
-static int recv_post_all(struct shift_qp *sqp)
+/*
+ * Post receives until none is left, or one cannot be posted; ledger_lock.  Returns the error, or 1
+ * if SHIFT_PASS were posted and there are more.
+ */
+static int recv_post(struct shift_qp *sqp)
 {
 	struct shift_recvs *r = &sqp->rec.recvs;
-	int err = 0;
+	unsigned int n;
+	int err;
 
 	lockdep_assert_held(&sqp->ledger_lock);
-	while (r->post < r->head && !err) {
+	for (n = 0; r->post < r->head; n++) {
+		if (n == SHIFT_PASS)
+			return 1;
 		err = shift_proxy_post_recv(sqp, r->post);
-		if (!err)
-			r->post++;
+		if (err)
+			return err;
+		r->post++;
 	}
-	return err;
+	return 0;
 }
 
-/* Take receives from the ring and post them.  True: the work item has to go on with it. */
-static bool recv_take_in(struct shift_qp *sqp)
+/*
+ * Take receives from the ring and post them.  Returns 1 if there are more; -EAGAIN if the work item
+ * has to go on with it.
+ */
+static int recv_take_in(struct shift_qp *sqp)
 {
+	bool more;
 	int err;
 
 	/* the provider changes its rings, and says when it is done */
 	if (sqp->handback.rebase == SHIFT_REBASE_BUSY)
-		return false;
-	recv_ingest(sqp);
+		return 0;
+	more = recv_ingest(sqp);
 	sqp->rings.provider->recvs_completed(sqp, sqp->rec.recvs.tail);
-	err = recv_post_all(sqp);
+	err = recv_post(sqp);
 	if (err == -EINVAL)
 		sqp->fo.stop_status = IB_WC_LOC_PROT_ERR;
-	return sqp->fo.stop_status || (err && err != -EAGAIN);
+	if (sqp->fo.stop_status || (err < 0 && err != -EAGAIN))
+		return -EAGAIN;
+	return more || err > 0;
 }
 
 /**
@@ -66,14 +82,18 @@ static bool recv_take_in(struct shift_qp *sqp)
  */
 void shift_recv_pump(struct shift_qp *sqp)
 {
-	bool more = false;
+	u32 passes = 0;
+	int left;
 
 	lockdep_assert_held(&sqp->lock);
-	spin_lock_bh(&sqp->ledger_lock);
-	if (sqp->rings.registered && sqp->rec.recvs.slots)
-		more = recv_take_in(sqp);
-	spin_unlock_bh(&sqp->ledger_lock);
-	if (more)
+	do {
+		left = 0;
+		spin_lock_bh(&sqp->ledger_lock);
+		if (sqp->rings.registered && sqp->rec.recvs.slots)
+			left = recv_take_in(sqp);
+		spin_unlock_bh(&sqp->ledger_lock);
+	} while (left > 0 && ++passes < shift_passes(sqp->rec.recvs.slots));
+	if (left)
 		shift_qp_arm(sqp, RETRY_MS);
 	shift_recv_deliver(sqp);
 }
@@ -86,17 +106,22 @@ void shift_recv_pump(struct shift_qp *sqp)
  */
 void shift_recv_doorbell(struct shift_qp *sqp)
 {
-	bool more = false;
+	u32 most, passes = 0;
+	int left;
 
-	spin_lock_bh(&sqp->ledger_lock);
-	if (sqp->rec.live && sqp->rings.registered && sqp->rec.recvs.slots) {
-		if (sqp->fo.state == SHIFT_ST_FAIL || sqp->fo.state == SHIFT_ST_APP)
-			more = true;
-		else
-			more = recv_take_in(sqp);
-	}
-	spin_unlock_bh(&sqp->ledger_lock);
-	if (more)
+	do {
+		left = 0;
+		spin_lock_bh(&sqp->ledger_lock);
+		most = shift_passes(sqp->rec.recvs.slots);
+		if (sqp->rec.live && sqp->rings.registered && sqp->rec.recvs.slots) {
+			if (sqp->fo.state == SHIFT_ST_FAIL || sqp->fo.state == SHIFT_ST_APP)
+				left = -EAGAIN;
+			else
+				left = recv_take_in(sqp);
+		}
+		spin_unlock_bh(&sqp->ledger_lock);
+	} while (left > 0 && ++passes < most);
+	if (left)
 		shift_qp_kick(sqp, SHIFT_QPB_KICK);
 }
 
@@ -141,7 +166,8 @@ void shift_recv_done(struct shift_qp *sqp, const struct ib_wc *wc)
 		return;
 	*e = shift_recv_got(sqp, wc);
 	r->done++;
-	recv_post_all(sqp);
+	/* if this does not post all, whoever has taken them in goes on */
+	recv_post(sqp);
 }
 
 static int recv_push_wc(struct shift_qp *sqp, u64 seq)
@@ -183,18 +209,21 @@ static bool recv_may_show(const struct shift_qp *sqp)
 void shift_recv_deliver(struct shift_qp *sqp)
 {
 	struct shift_recvs *r = &sqp->rec.recvs;
+	u32 n = 0;
 	int err;
 
 	spin_lock_bh(&sqp->ledger_lock);
 	if (sqp->srqm.ssrq && recv_may_show(sqp) && shift_srq_deliver(sqp, false))
 		shift_qp_arm(sqp, RETRY_MS);
-	while (r->tail < r->done && recv_may_show(sqp)) {
+	/* what is completed meanwhile is shown by its own completion handler */
+	while (r->tail < r->done && n < r->slots && recv_may_show(sqp)) {
 		err = recv_push_wc(sqp, r->tail);
 		if (err == -ENOSPC) {
 			shift_qp_arm(sqp, RETRY_MS);
 			break;
 		}
 		r->tail++;
+		shift_ledger_breathe(sqp, &n);
 	}
 	spin_unlock_bh(&sqp->ledger_lock);
 }
@@ -206,20 +235,26 @@ void shift_recv_deliver(struct shift_qp *sqp)
 void shift_recv_flush(struct shift_qp *sqp)
 {
 	struct shift_recvs *r = &sqp->rec.recvs;
+	u32 passes = 0;
+	bool more;
 
 	lockdep_assert_held(&sqp->lock);
 	if (sqp->srqm.ssrq)
 		shift_recv_deliver(sqp);	/* receives of the SRQ stay posted for other QPs */
 	if (!sqp->rings.registered || !r->slots || !sqp->rec.live)
 		return;
-	spin_lock_bh(&sqp->ledger_lock);
-	recv_ingest(sqp);
-	for (; r->done < r->head; r->done++)
-		r->entry[shift_recv_slot(r, r->done)] = (struct shift_recv) {
-			.status = IB_WC_WR_FLUSH_ERR,
-			.opcode = IB_WC_RECV,
-		};
-	r->post = r->done;
-	spin_unlock_bh(&sqp->ledger_lock);
+	do {
+		spin_lock_bh(&sqp->ledger_lock);
+		more = recv_ingest(sqp);
+		for (; r->done < r->head; r->done++)
+			r->entry[shift_recv_slot(r, r->done)] = (struct shift_recv) {
+				.status = IB_WC_WR_FLUSH_ERR,
+				.opcode = IB_WC_RECV,
+			};
+		r->post = r->done;
+		spin_unlock_bh(&sqp->ledger_lock);
+	} while (more && ++passes < shift_passes(r->slots));
+	if (more)
+		shift_qp_arm(sqp, RETRY_MS);
 	shift_recv_deliver(sqp);
 }

@@ -80,11 +80,13 @@ void shift_replay_deliver(struct shift_qp *sqp)
 {
 	struct shift_ledger *l = &sqp->rec.ledger;
 	bool first = false;
+	u32 n = 0;
 	u64 seq;
 	int err;
 
 	spin_lock_bh(&sqp->ledger_lock);
-	while (shift_ledger_count(l) &&
+	/* who finds out meanwhile that one was executed shows it, too */
+	while (shift_ledger_count(l) && n < l->slots &&
 	       shift_ledger_at(l, l->tail)->state == SHIFT_ENTRY_EXECUTED) {
 		struct shift_entry *e = shift_ledger_at(l, l->tail);
 
@@ -102,6 +104,7 @@ void shift_replay_deliver(struct shift_qp *sqp)
 			sqp->rings.provider->completed(sqp, l->tail + 1);
 		}
 		shift_ledger_pop(l, &seq);
+		shift_ledger_breathe(sqp, &n);
 	}
 	spin_unlock_bh(&sqp->ledger_lock);
 
@@ -118,15 +121,19 @@ static bool ledger_has_room(const struct shift_ledger *l)
 
 /*
  * Take what the application has posted since into the ledger.  An operation that cannot be
- * replayed stops this; it is completed in error when all before it is done.
+ * replayed stops this; it is completed in error when all before it is done.  True: there may be
+ * more, but SHIFT_PASS were taken.
  */
-static void replay_ingest(struct shift_qp *sqp)
+static bool replay_ingest(struct shift_qp *sqp)
 {
 	struct shift_ledger *l = &sqp->rec.ledger;
 	struct shift_wr wr;
+	u32 n = 0;
 	int err;
 
 	while (!sqp->fo.stop_status && ledger_has_room(l) && !shift_handback_keeps_off(sqp)) {
+		if (n++ == SHIFT_PASS)
+			return true;
 		err = sqp->rings.provider->take(sqp, &wr);
 		if (!err)
 			break;
@@ -140,6 +147,7 @@ static void replay_ingest(struct shift_qp *sqp)
 		}
 		shift_replay_enter(sqp, &wr);
 	}
+	return false;
 }
 
 /**
@@ -233,19 +241,27 @@ int shift_replay_progress(struct shift_qp *sqp, const struct shift_msg *m)
  * @rkey: out: the remote key that is not known, if that has stopped it.
  *
  * Returns 0 also if the rest waits for a fence: shift_proxy_done() wakes the work item when the
- * answers are there, and a failover posts the READs again that have no answer.
+ * answers are there, and a failover posts the READs again that have no answer.  Returns 1 if there
+ * may be more: the caller drops the lock, and calls this again if it still may.
  */
 int shift_replay_post(struct shift_qp *sqp, u32 *rkey)
 {
 	struct shift_ledger *l = &sqp->rec.ledger;
-	int err = 0;
+	bool more;
+	u32 n = 0;
 	u64 seq;
+	int err;
 
 	lockdep_assert_held(&sqp->ledger_lock);
-	replay_ingest(sqp);
-	while (!err && shift_ledger_next(l, &seq))
+	more = replay_ingest(sqp);
+	while (shift_ledger_next(l, &seq)) {
+		if (n++ == SHIFT_PASS)
+			return 1;
 		err = shift_proxy_post(sqp, seq, rkey);
-	return err;
+		if (err)
+			return err;
+	}
+	return more;
 }
 
 /**
@@ -261,19 +277,27 @@ int shift_replay_post(struct shift_qp *sqp, u32 *rkey)
  */
 void shift_replay_doorbell(struct shift_qp *sqp)
 {
-	bool more = true, open = false;
-	u32 rkey;
+	u32 rkey, most, passes = 0;
+	bool more, open;
+	int left;
 
-	spin_lock_bh(&sqp->ledger_lock);
-	if (sqp->rec.live && sqp->rings.registered && sqp->fo.state != SHIFT_ST_FAIL &&
-	    sqp->fo.state != SHIFT_ST_APP) {
-		more = shift_replay_post(sqp, &rkey) || sqp->fo.stop_status;
-		sqp->rings.provider->completed(sqp, sqp->rec.ledger.tail);
-		open = shift_proxy_is_open(sqp);
-	} else {
-		set_bit(SHIFT_QPB_KEPT, &sqp->pend.flags);
-	}
-	spin_unlock_bh(&sqp->ledger_lock);
+	do {
+		more = true;
+		open = false;
+		left = 0;
+		spin_lock_bh(&sqp->ledger_lock);
+		most = shift_passes(sqp->rec.ledger.slots);
+		if (sqp->rec.live && sqp->rings.registered && sqp->fo.state != SHIFT_ST_FAIL &&
+		    sqp->fo.state != SHIFT_ST_APP) {
+			left = shift_replay_post(sqp, &rkey);
+			more = left || sqp->fo.stop_status;
+			sqp->rings.provider->completed(sqp, sqp->rec.ledger.tail);
+			open = shift_proxy_is_open(sqp);
+		} else {
+			set_bit(SHIFT_QPB_KEPT, &sqp->pend.flags);
+		}
+		spin_unlock_bh(&sqp->ledger_lock);
+	} while (left > 0 && ++passes < most);
 	/* no completion handler does this for window operations, which no device executes */
 	if (open && sqp->rings.tracks_mws)
 		shift_replay_deliver(sqp);
@@ -294,6 +318,7 @@ void shift_replay_flush(struct shift_qp *sqp)
 	int passes = FLUSH_PASSES;
 	struct shift_wr wr;
 	u64 seq;
+	u32 n;
 
 	lockdep_assert_held(&sqp->lock);
 	/* if it was not fenced, the driver flushes what was posted */
@@ -316,9 +341,13 @@ void shift_replay_flush(struct shift_qp *sqp)
 		shift_replay_deliver(sqp);
 
 		/* take in the rest of the ring, valid or not */
+		n = 0;
 		spin_lock_bh(&sqp->ledger_lock);
-		while (ledger_has_room(l) && sqp->rings.provider->take(sqp, &wr))
+		while (ledger_has_room(l) && n < l->slots &&
+		       sqp->rings.provider->take(sqp, &wr)) {
 			shift_ledger_append(l, 0, 0);
+			shift_ledger_breathe(sqp, &n);
+		}
 		spin_unlock_bh(&sqp->ledger_lock);
 	} while (shift_ledger_count(l) &&
 		 shift_ledger_at(l, l->tail)->state != SHIFT_ENTRY_EXECUTED && --passes);
