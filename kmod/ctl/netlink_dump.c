@@ -207,7 +207,7 @@ static struct shift_nl_snapshot *nl_snapshot_new(struct netlink_callback *cb)
 	snap->seq = cb->nlh->nlmsg_seq;
 	snap->cmd = ((struct genlmsghdr *)nlmsg_data(cb->nlh))->cmd;
 	snap->admin = netlink_capable(cb->skb, CAP_NET_ADMIN);
-	snap->scratch = alloc_skb(SHIFT_NL_MSG_MAX, GFP_KERNEL);
+	snap->scratch = alloc_skb(SHIFT_NL_MSG_MAX, GFP_KERNEL_ACCOUNT);
 	if (!snap->scratch) {
 		kfree(snap);
 		return NULL;
