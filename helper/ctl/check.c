@@ -216,7 +216,7 @@ static int check_peers(struct ctl *ctl)
 			found("warn", "link from %s to %s (%s) is %s",
 			      ctl_str(link, "dev", "?"),
 			      ctl_str(link, "node", "?"),
-			      ctl_str(link, "remote_gid", "?"), state);
+			      ctl_str(link, "remote_gid", CTL_HIDDEN), state);
 	}
 	if (n)
 		found(up ? "ok" : "fail", "%zu of %zu link(s) are up", up, n);
