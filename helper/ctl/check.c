@@ -216,7 +216,7 @@ static int check_peers(struct ctl *ctl)
 			found("warn", "link from %s to %s (%s) is %s",
 			      ctl_str(link, "dev", "?"),
 			      ctl_str(link, "node", "?"),
-			      ctl_str(link, "remote_gid", "?"), state);
+			      ctl_str(link, "remote_gid", CTL_HIDDEN), state);
 	}
 	if (n)
 		found(up ? "ok" : "fail", "%zu of %zu link(s) are up", up, n);
@@ -244,9 +244,13 @@ static void check_shiftd(void)
 	FILE *f;
 
 	/* Without shiftd, or with one that no service manager has started, there is none. */
-	f = fopen(SHIFT_REPORT_PATH, "re");
-	if (!f)
+	f = shift_report_open(SHIFT_REPORT_PATH);
+	if (!f) {
+		if (errno != ENOENT)
+			found("warn", "%s is not the report of shiftd: %s", SHIFT_REPORT_PATH,
+			      errno == EBADF ? "it is no plain file" : strerror(errno));
 		return;
+	}
 	for (n = 0; n < REPORT_LINES_MAX && fgets(line, sizeof(line), f); n++) {
 		line[strcspn(line, "\n")] = '\0';
 		check_line(line);

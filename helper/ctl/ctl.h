@@ -52,6 +52,9 @@ const char *ctl_str(struct json_object *row, const char *key, const char *none);
 const char *ctl_backup(struct json_object *pair, size_t i);
 void ctl_put(struct json_object *row, const char *key, const char *text);
 
+/* Instead of an address, which only an administrator is shown. */
+#define CTL_HIDDEN	"(hidden)"
+
 /* event.c */
 struct json_object *ctl_event(int cmd, struct nlmsghdr *nlh, struct nlattr **tb);
 

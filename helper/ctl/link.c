@@ -34,6 +34,10 @@ static int link_show(struct ctl *ctl, int argc, char **argv)
 		row = json_object_array_get_idx(rows, i);
 		ctl_put(row, "proven_text",
 			json_object_object_get_ex(row, "proven", NULL) ? "yes" : "no");
+		if (!json_object_object_get_ex(row, "remote_gid", NULL)) {
+			ctl_put(row, "local_gid", CTL_HIDDEN);
+			ctl_put(row, "remote_gid", CTL_HIDDEN);
+		}
 	}
 	ret = ctl_print_table(ctl, rows, columns);
 	json_object_put(rows);

@@ -111,8 +111,14 @@ static struct json_object *flatten(struct json_object *peers)
 	for (i = 0; i < json_object_array_length(peers); i++) {
 		struct json_object *p = json_object_array_get_idx(peers, i);
 
-		if (!json_object_object_get_ex(p, "nics", &nics))
+		if (!json_object_object_get_ex(p, "nics", &nics)) {
+			row = json_object_new_object();
+			ctl_put(row, "node", ctl_str(p, "node", ""));
+			ctl_put(row, "gid", CTL_HIDDEN);
+			ctl_put(row, "backups", CTL_HIDDEN);
+			json_object_array_add(rows, row);
 			continue;
+		}
 		for (j = 0; j < json_object_array_length(nics); j++) {
 			nic = json_object_array_get_idx(nics, j);
 			row = json_object_new_object();

@@ -6,7 +6,11 @@
 #ifndef SHIFT_REPORT_H
 #define SHIFT_REPORT_H
 
+#include <stdio.h>
+
 #define SHIFT_REPORT_NAME	"report"
 #define SHIFT_REPORT_PATH	"/run/shiftd/" SHIFT_REPORT_NAME
+
+FILE *shift_report_open(const char *path);
 
 #endif /* SHIFT_REPORT_H */

@@ -14,6 +14,7 @@
 #endif
 
 #include <linux/file.h>
+#include <linux/memcontrol.h>
 #include <linux/mm.h>
 #include <linux/rcupdate.h>
 #include <rdma/ib_verbs.h>
@@ -101,6 +102,19 @@ static inline void shift_synchronize_rcu_tasks_rude(void)
 {
 #ifdef SHIFT_HAVE_SYNCHRONIZE_RCU_TASKS_RUDE
 	synchronize_rcu_tasks_rude();
+#endif
+}
+
+/*
+ * SHIFT_HAVE_GET_MEM_CGROUP_FROM_MM: declared, and exported to modules.  Where it is not, nobody
+ * can be charged for what is allocated outside of the process.
+ */
+static inline struct mem_cgroup *shift_memcg_get(struct mm_struct *mm)
+{
+#ifdef SHIFT_HAVE_GET_MEM_CGROUP_FROM_MM
+	return get_mem_cgroup_from_mm(mm);
+#else
+	return NULL;
 #endif
 }
 

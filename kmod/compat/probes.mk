@@ -21,6 +21,7 @@ shift-groups := \
 
 # what a probe calls must be exported as well
 shift-symbol-synchronize_rcu_tasks_rude := synchronize_rcu_tasks_rude
+shift-symbol-get_mem_cgroup_from_mm := get_mem_cgroup_from_mm
 
 shift-probe-cc = $(CC) $(NOSTDINC_FLAGS) $(LINUXINCLUDE) $(KBUILD_CPPFLAGS) \
 	$(KBUILD_CFLAGS) $(KBUILD_CFLAGS_MODULE) -DMODULE \

@@ -3,7 +3,14 @@
 #ifndef SHIFT_CORE_ACCOUNT_H
 #define SHIFT_CORE_ACCOUNT_H
 
+#include <linux/gfp.h>
 #include <linux/types.h>
+
+/*
+ * Beside GFP_*, for memory that a work item has for a process (app.memcg).  At the limit of the
+ * cgroup there is none then; without the second flag a process of the cgroup would be killed.
+ */
+#define SHIFT_GFP_PAID	(__GFP_ACCOUNT | __GFP_RETRY_MAYFAIL)
 
 struct shift_account;
 

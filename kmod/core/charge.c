@@ -136,7 +136,7 @@ static struct shift_purse *purse_get(struct rdma_cgroup *group, struct shift_dev
 
 	if (purse)
 		return purse;
-	purse = kzalloc(sizeof(*purse), GFP_KERNEL);
+	purse = kzalloc(sizeof(*purse), GFP_KERNEL_ACCOUNT);
 	if (!purse)
 		return NULL;
 	purse->group = group;

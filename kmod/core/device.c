@@ -46,8 +46,8 @@ struct shift_dev *shift_dev_new(struct ib_device *ibdev)
 	INIT_LIST_HEAD(&sdev->cqs);
 	INIT_LIST_HEAD(&sdev->qps);
 	INIT_LIST_HEAD(&sdev->srqs);
-	xa_init(&sdev->qpn);
-	xa_init(&sdev->mrs);
+	xa_init_flags(&sdev->qpn, XA_FLAGS_ACCOUNT);
+	xa_init_flags(&sdev->mrs, XA_FLAGS_ACCOUNT);
 	return sdev;
 }
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /* The lifetime of a QP's shadow, and how it is found. */
 #include <linux/module.h>
+#include <linux/memcontrol.h>
 #include <linux/random.h>
 #include <linux/slab.h>
 #include <linux/delay.h>
@@ -16,7 +17,7 @@
 #include "pure/msg.h"
 
 /* QPs by the low half of their cookie; the high half is random. */
-static DEFINE_XARRAY_ALLOC1(shift_cookies);
+static DEFINE_XARRAY_FLAGS(shift_cookies, XA_FLAGS_ALLOC1 | XA_FLAGS_ACCOUNT);
 
 void shift_qp_get(struct shift_qp *sqp)
 {
@@ -56,6 +57,7 @@ static void qp_release(struct kref *ref)
 	if (sqp->spd)
 		shift_pd_put(sqp->spd);
 	shift_dev_put(sqp->sdev);
+	mem_cgroup_put(sqp->app.memcg);
 	call_rcu(&sqp->obj.rcu, qp_free);
 	module_put(THIS_MODULE);
 }

@@ -6,6 +6,7 @@
 #include <linux/completion.h>
 #include <linux/kref.h>
 #include <linux/llist.h>
+#include <linux/memcontrol.h>
 #include <linux/mutex.h>
 #include <linux/wait.h>
 #include <linux/workqueue.h>
@@ -87,6 +88,7 @@ enum shift_rebase {
 
 /**
  * struct shift_qp_app - what the application has set, and the application's name
+ * @memcg: of the process; work items charge it for what they make.  NULL: nobody is charged.
  * @init: attributes at creation.
  * @asked_send, @asked_recv: depths that the application asked for.
  * @state: state that the application has brought it to; it and all below are from modify_qp.
@@ -100,6 +102,7 @@ struct shift_qp_app {
 	pid_t pid;
 	kuid_t uid;
 	char comm[TASK_COMM_LEN];
+	struct mem_cgroup *memcg;
 	struct ib_qp_init_attr init;
 	u32 asked_send, asked_recv;
 	bool sig_all;

@@ -21,7 +21,7 @@ extern struct genl_family shift_genl_family;
 /* netlink_dump.c */
 /* 0 or -EMSGSIZE */
 int shift_nl_put_pair(struct sk_buff *skb, const struct shift_pair *pair);
-int shift_nl_put_link(struct sk_buff *skb, const struct shift_link_info *info);
+int shift_nl_put_link(struct sk_buff *skb, const struct shift_link_info *info, bool admin);
 int shift_nl_put_qp(struct sk_buff *skb, const struct shift_qp *sqp);
 int shift_nl_pair_start(struct netlink_callback *cb);
 int shift_nl_peer_start(struct netlink_callback *cb);

@@ -104,16 +104,18 @@ int shift_nl_put_pair(struct sk_buff *skb, const struct shift_pair *pair)
  * shift_nl_put_link - attributes of a link
  * @skb: message.
  * @info: the link.
+ * @admin: with its addresses: who can use a port below 1024 could speak for a node with them.
  *
  * Return: 0 or -EMSGSIZE.
  */
-int shift_nl_put_link(struct sk_buff *skb, const struct shift_link_info *info)
+int shift_nl_put_link(struct sk_buff *skb, const struct shift_link_info *info, bool admin)
 {
+	if (admin && (nl_put_gid(skb, SHIFT_A_LOCAL_GID, &info->local) ||
+		      nl_put_gid(skb, SHIFT_A_REMOTE_GID, &info->remote)))
+		return -EMSGSIZE;
 	if (nla_put_u32(skb, SHIFT_A_LINK_ID, info->id) ||
 	    nla_put_string(skb, SHIFT_A_DEV, info->dev) ||
 	    nla_put_string(skb, SHIFT_A_NODE, info->node) ||
-	    nl_put_gid(skb, SHIFT_A_LOCAL_GID, &info->local) ||
-	    nl_put_gid(skb, SHIFT_A_REMOTE_GID, &info->remote) ||
 	    nla_put_u32(skb, SHIFT_A_LINK_STATE, info->state) ||
 	    nla_put_u64_64bit(skb, SHIFT_A_CONNECTS, info->connects, SHIFT_A_PAD) ||
 	    nla_put_u64_64bit(skb, SHIFT_A_ACKED, info->acked, SHIFT_A_PAD))
@@ -207,7 +209,7 @@ static struct shift_nl_snapshot *nl_snapshot_new(struct netlink_callback *cb)
 	snap->seq = cb->nlh->nlmsg_seq;
 	snap->cmd = ((struct genlmsghdr *)nlmsg_data(cb->nlh))->cmd;
 	snap->admin = netlink_capable(cb->skb, CAP_NET_ADMIN);
-	snap->scratch = alloc_skb(SHIFT_NL_MSG_MAX, GFP_KERNEL);
+	snap->scratch = alloc_skb(SHIFT_NL_MSG_MAX, GFP_KERNEL_ACCOUNT);
 	if (!snap->scratch) {
 		kfree(snap);
 		return NULL;
@@ -405,7 +407,7 @@ static int nl_peer_message(const char *node, const struct shift_peer_nic *nics,
 
 	hdr = nl_message_begin(snap);
 	err = nla_put_string(snap->scratch, SHIFT_A_NODE, node);
-	for (i = 0; i < n && !err; i++)
+	for (i = 0; snap->admin && i < n && !err; i++)
 		err = nl_put_nic(snap->scratch, &nics[i]);
 	return nl_message_end(snap, hdr, err);
 }
@@ -433,7 +435,7 @@ static int nl_link_message(const struct shift_link_info *info, void *arg)
 	int err;
 
 	hdr = nl_message_begin(snap);
-	err = shift_nl_put_link(snap->scratch, info);
+	err = shift_nl_put_link(snap->scratch, info, snap->admin);
 	if (!err && snap->admin && memchr_inv(info->peer_boot_id, 0, sizeof(info->peer_boot_id)))
 		err = nla_put(snap->scratch, SHIFT_A_BOOT_ID, sizeof(info->peer_boot_id),
 			      info->peer_boot_id);

@@ -83,7 +83,7 @@ static void notify_link(const struct shift_link_info *info)
 	skb = event_new(SHIFT_CMD_LINK_NTF, &hdr);
 	if (!skb)
 		return;
-	err = shift_nl_put_link(skb, info);
+	err = shift_nl_put_link(skb, info, true);
 	if (!err)
 		err = event_put_time(skb, ktime_get_real_ns());
 	event_send(skb, hdr, err);

@@ -4,6 +4,7 @@
  * knows, and the peer is asked for them when they are needed.  Keys of memory windows differ from
  * path to path: Documentation/internals/windows.md.
  */
+#include "core/account.h"
 #include "core/kick.h"
 #include "core/object.h"
 #include "core/qp.h"
@@ -47,7 +48,9 @@ void shift_rkey_ask(struct shift_qp *sqp, u32 rkey)
 		return;
 	if (!entry) {
 		entry = shift_rkey_asked(++sqp->peer.rkey_asks);
-		xa_store_bh(&sqp->peer.rkeys, rkey, entry, GFP_NOIO);
+		/* nothing would take the answer; who needs the key asks again */
+		if (xa_err(xa_store_bh(&sqp->peer.rkeys, rkey, entry, GFP_NOIO | SHIFT_GFP_PAID)))
+			return;
 	}
 	m.key.ask = (u32)xa_to_value(entry);
 	sqp->peer.rkey_asked = jiffies;

@@ -469,6 +469,8 @@ static bool machine_round(struct shift_qp *sqp)
 void shift_failover_work(struct work_struct *work)
 {
 	struct shift_qp *sqp = container_of(work, struct shift_qp, pend.work);
+	/* what lasts of it is the process' */
+	struct mem_cgroup *old = set_active_memcg(sqp->app.memcg);
 	unsigned int noio = memalloc_noio_save();
 	int rounds = 8;
 
@@ -480,4 +482,5 @@ void shift_failover_work(struct work_struct *work)
 		shift_qp_clear_msgs(sqp, true);
 	mutex_unlock(&sqp->lock);
 	memalloc_noio_restore(noio);
+	set_active_memcg(old);
 }

@@ -18,7 +18,8 @@
 #include "link/link_priv.h"
 
 #define AUTH_MAGIC	0x53485155u	/* "SHQU": begins no message */
-#define AUTH_VERSION	1
+#define AUTH_OLDEST	1		/* versions of frames, and of what a proof is about */
+#define AUTH_NEWEST	1
 #define AUTH_BYTES	SHIFT_AUTH_BYTES
 #define AUTH_KEY_MIN	16		/* bytes of a key */
 
@@ -153,7 +154,6 @@ static void auth_frame(struct shift_auth_frame *frame, u8 kind)
 {
 	memset(frame, 0, sizeof(*frame));
 	frame->magic = cpu_to_be32(AUTH_MAGIC);
-	frame->version = AUTH_VERSION;
 	frame->kind = kind;
 }
 
@@ -167,12 +167,20 @@ static void auth_frame(struct shift_auth_frame *frame, u8 kind)
 void shift_auth_ask(const struct shift_conn *c, struct shift_auth_frame *frame)
 {
 	auth_frame(frame, AUTH_NONCE);
+	frame->version = AUTH_OLDEST;
+	frame->newest = AUTH_NEWEST;
 	memcpy(frame->bytes, c->auth.nonce, sizeof(frame->bytes));
 }
 
-/* The peer wants a proof.  It asks once; more would be work for whoever may begin a connection. */
-static int auth_answer(struct shift_conn *c, const u8 *nonce, struct shift_auth_frame *answer)
+/*
+ * The peer wants a proof, of a version that it knows.  It asks once; more would be work for whoever
+ * may begin a connection.
+ */
+static int auth_answer(struct shift_conn *c, const struct shift_auth_frame *ask,
+		       struct shift_auth_frame *answer)
 {
+	/* a module that knows one version only does not say which is the newest */
+	u8 version = min_t(u8, max(ask->version, ask->newest), AUTH_NEWEST);
 	struct auth_claim claim;
 	unsigned int i;
 	int err = -ENOKEY;
@@ -180,8 +188,11 @@ static int auth_answer(struct shift_conn *c, const u8 *nonce, struct shift_auth_
 	if (c->auth.answered)
 		return -EKEYREJECTED;
 	c->auth.answered = true;
-	auth_claim_own(c, nonce, &claim);
+	if (version < max_t(u8, ask->version, AUTH_OLDEST))
+		return -EPROTONOSUPPORT;
+	auth_claim_own(c, ask->bytes, &claim);
 	auth_frame(answer, AUTH_PROOF);
+	answer->version = version;
 	for (i = 0; err == -ENOKEY && i < ARRAY_SIZE(auth_names); i++)
 		err = auth_prove(i, &claim, answer->bytes);
 	return err ?: SHIFT_AUTH_ANSWER;
@@ -215,18 +226,20 @@ static int auth_check(const struct shift_conn *c, const u8 *proof)
  *
  * Context: process, may sleep.
  * Return: SHIFT_AUTH_ANSWER: @answer has to be sent; SHIFT_AUTH_PROVEN; -EKEYREJECTED: it is no
- * frame, a wrong proof, or the second question; -ENOKEY: the peer wants a proof, and there is no key; or -errno.
+ * frame, a wrong proof, or the second question; -EPROTONOSUPPORT: the peer wants a proof of a
+ * version that is not known here; -ENOKEY: it wants one, and there is no key; or -errno.
  */
 int shift_auth_take(struct shift_conn *c, const struct shift_auth_frame *frame, u32 len,
 		    struct shift_auth_frame *answer)
 {
-	if (len != sizeof(*frame) || frame->magic != cpu_to_be32(AUTH_MAGIC) ||
-	    frame->version != AUTH_VERSION)
+	if (len != sizeof(*frame) || frame->magic != cpu_to_be32(AUTH_MAGIC))
 		return -EKEYREJECTED;
 	switch (frame->kind) {
 	case AUTH_NONCE:
-		return auth_answer(c, frame->bytes, answer);
+		return auth_answer(c, frame, answer);
 	case AUTH_PROOF:
+		if (frame->version < AUTH_OLDEST || frame->version > AUTH_NEWEST)
+			return -EKEYREJECTED;
 		return auth_check(c, frame->bytes);
 	default:
 		return -EKEYREJECTED;

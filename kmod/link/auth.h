@@ -23,12 +23,13 @@ struct shift_auth {
 	struct work_struct work;
 };
 
-/* What is sent for it, in a buffer of its own. */
+/* What is sent for it, in a buffer of its own.  A nonce looks like that in all versions. */
 struct shift_auth_frame {
 	__be32 magic;
-	u8 version;
+	u8 version;			/* of a proof; with a nonce: the oldest that will do */
 	u8 kind;			/* AUTH_* */
-	u8 reserved[2];
+	u8 newest;			/* with a nonce: the newest that will do */
+	u8 reserved;
 	u8 bytes[SHIFT_AUTH_BYTES];
 } __packed;
 

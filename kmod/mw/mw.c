@@ -33,7 +33,7 @@ bool shift_mw_enabled(const struct shift_dev *sdev)
 
 void shift_mw_init(struct shift_dev *sdev)
 {
-	xa_init_flags(&sdev->mws, XA_FLAGS_LOCK_BH);
+	xa_init_flags(&sdev->mws, XA_FLAGS_LOCK_BH | XA_FLAGS_ACCOUNT);
 	spin_lock_init(&sdev->mw_lock);
 	mutex_init(&sdev->mw_mutex);
 }

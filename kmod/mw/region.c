@@ -13,6 +13,7 @@
 #include <linux/slab.h>
 #include <rdma/ib_cache.h>
 #include <rdma/ib_umem.h>
+#include "core/account.h"
 #include "core/ib.h"
 #include "core/node.h"
 #include "core/object.h"
@@ -184,7 +185,7 @@ static struct scatterlist *pages_of(const struct shift_mr *smr, const struct shi
 	if (offset != offset_in_page(win->addr))
 		return NULL;
 	*n = (offset + left + PAGE_SIZE - 1) >> PAGE_SHIFT;
-	sgl = kvmalloc_array(*n, sizeof(*sgl), GFP_NOIO);
+	sgl = kvmalloc_array(*n, sizeof(*sgl), GFP_NOIO | SHIFT_GFP_PAID);
 	if (!sgl)
 		return NULL;
 	sg_init_table(sgl, *n);
@@ -293,7 +294,7 @@ static int region_make(struct shift_qp *sqp, struct shift_proxy *b, u32 key,
 	    win.addr < smr->iova || win.length > smr->length ||
 	    win.addr - smr->iova > smr->length - win.length)
 		return -ENOENT;
-	region = kzalloc(sizeof(*region), GFP_NOIO);
+	region = kzalloc(sizeof(*region), GFP_NOIO | SHIFT_GFP_PAID);
 	if (!region)
 		return -ENOMEM;
 	region->mr = mr_make(sqp, b, smr, &win);

@@ -16,6 +16,7 @@
 #include <linux/interrupt.h>
 #include <linux/irq_poll.h>
 #include <linux/slab.h>
+#include "core/account.h"
 #include "core/ib.h"
 #include "core/node.h"
 #include "core/object.h"
@@ -84,7 +85,7 @@ static struct shift_proxy *proxy_make(struct shift_qp *sqp, u8 path, struct ib_p
 	};
 	struct shift_proxy *b;
 
-	b = kvzalloc(sizeof(*b), GFP_KERNEL);
+	b = kvzalloc(sizeof(*b), GFP_KERNEL | SHIFT_GFP_PAID);
 	if (!b)
 		return NULL;
 	b->sqp = sqp;

@@ -4,6 +4,7 @@
  * away.  See Documentation/internals/srq.md.
  */
 #include <linux/slab.h>
+#include "core/account.h"
 #include "core/object.h"
 #include "core/pair.h"
 #include "core/qp.h"
@@ -38,7 +39,7 @@ static struct shift_srq_pool *pool_make(struct shift_srq *ssrq, u8 path, struct 
 			.max_sge = clamp_t(u32, ssrq->max_sge, 1, ibdev->attrs.max_srq_sge),
 		},
 	};
-	struct shift_srq_pool *pool = kzalloc(sizeof(*pool), GFP_KERNEL);
+	struct shift_srq_pool *pool = kzalloc(sizeof(*pool), GFP_KERNEL | SHIFT_GFP_PAID);
 
 	if (!pool)
 		return NULL;

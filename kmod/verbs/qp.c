@@ -3,6 +3,7 @@
 #include <linux/module.h>
 #include <linux/sched.h>
 #include <linux/slab.h>
+#include "compat/compat.h"
 #include "core/account.h"
 #include "core/ib.h"
 #include "core/kernel_qp.h"
@@ -42,6 +43,7 @@ static void qp_set_owner(struct shift_qp *sqp, const struct ib_qp *qp)
 	sqp->app.pid = task_tgid_nr(current);
 	sqp->app.uid = current_uid();
 	get_task_comm(sqp->app.comm, current);
+	sqp->app.memcg = shift_memcg_get(current->mm);
 }
 
 /* Why is a QP not protected when it was just created? */
@@ -84,7 +86,7 @@ static int qp_track(struct shift_dev *sdev, struct ib_qp *qp, const struct ib_qp
 	spin_lock_init(&sqp->ledger_lock);
 	spin_lock_init(&sqp->inbox_lock);
 	init_waitqueue_head(&sqp->rings.gate_wait);
-	xa_init_flags(&sqp->peer.rkeys, XA_FLAGS_LOCK_BH);
+	xa_init_flags(&sqp->peer.rkeys, XA_FLAGS_LOCK_BH | XA_FLAGS_ACCOUNT);
 	INIT_WORK(&sqp->pend.work, shift_failover_work);
 	INIT_WORK(&sqp->report.work, shift_report_work);
 	INIT_DELAYED_WORK(&sqp->pend.timer, shift_qp_timer);

@@ -95,18 +95,60 @@ def other(bed):
         survives(bed, start(bed, "--progress", 100), "local")
 
 
+def vlan_address(node, rail):
+    """Of the interface that has VLAN 5 of a rail."""
+    return f"10.2{rail}.0.{1 + node.number}"
+
+
+@contextmanager
+def vlans(bed, *rails):
+    """On each node an interface in VLAN 5 of these rails, whose GIDs rxe has."""
+    nodes = bed.nodes[:2]
+    try:
+        for rail in rails:
+            each(nodes, lambda node, rail=rail: node.must(
+                f"ip link add link rail{rail} name rail{rail}.5 type vlan id 5 && "
+                f"ip link set rail{rail}.5 up && "
+                f"ip addr add {vlan_address(node, rail)}/24 dev rail{rail}.5"))
+        yield common([wait_for(f"{node.name}: a GID of the VLAN",
+                               lambda node=node: indices(node, f"rail{rails[0]}.5",
+                                                         vlan_address(node, rails[0])))
+                      for node in nodes])
+    finally:
+        for rail in rails:
+            each(nodes, lambda node, rail=rail: node.must(
+                f"ip link del rail{rail}.5 2>/dev/null; true"))
+
+
 @test("namespaces", "an address in a VLAN in which the backup has none", STOCK)
 def vlan(bed):
     """The backup's address outside of that VLAN is no way to the peer."""
+    with vlans(bed, 0) as index:
+        runs_alone(bed, index, "address")
+
+
+def sent(node):
+    """Packets that have left by VLAN 5 of the backup."""
+    return int(node.read("/sys/class/net/rail1.5/statistics/tx_packets"))
+
+
+@test("namespaces", "an address in a VLAN that both rails have", STOCK)
+def vlan_on_both(bed):
+    """A cable goes: the QP moves to the backup's address in that VLAN, and does not leave it."""
     nodes = bed.nodes[:2]
-    address = {node: f"10.20.0.{1 + node.number}" for node in nodes}
-    try:
-        each(nodes, lambda node: node.must(
-            "ip link add link rail0 name rail0.5 type vlan id 5 && ip link set rail0.5 up && "
-            f"ip addr add {address[node]}/24 dev rail0.5"))
-        found = [wait_for(f"{node.name}: a GID of the VLAN",
-                          lambda node=node: indices(node, "rail0.5", address[node]))
-                 for node in nodes]
-        runs_alone(bed, common(found), "address")
-    finally:
-        each(nodes, lambda node: node.must("ip link del rail0.5 2>/dev/null; true"))
+    with vlans(bed, 0, 1) as index:
+        try:
+            for node, other in zip(nodes, nodes[::-1]):
+                shift.must(node, "peer", "set", other.name, *shift.nics_of(other), "nic",
+                           vlan_address(other, 0), "backup", vlan_address(other, 1))
+            verify = start(bed, "--progress", 100, "--gid-index", index)
+            shift.wait_session(bed, 2)
+            before = [sent(node) for node in nodes]
+            survives(bed, verify, "local")
+            for node, packets in zip(nodes, before):
+                check(sent(node) > packets + 100, f"{node.name}: {sent(node) - packets} packets "
+                      "have left by the VLAN of the backup")
+            bed.plug_all()
+        finally:
+            bed.stop_processes()
+            shift.introduce(bed)

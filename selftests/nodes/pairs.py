@@ -130,7 +130,7 @@ def seen(node, what, user):
 
 @test("netlink", "an ordinary user sees what is his", STOCK)
 def own_only(bed):
-    """QPs of his own processes; no boot ids, with which one could speak in a node's name."""
+    """QPs of his own processes; no boot ids and addresses, to speak in a node's name."""
     node = bed.nodes[0]
     verify = [Verify(*bed.nodes[:2], "--size", 4096, "--depth", 8, "--progress", 8,
                      "--pace", 3, "--port", 18600 + i, user=user)
@@ -139,6 +139,13 @@ def own_only(bed):
     for what in "node", "link":
         check("boot_id" in seen(node, what, "root"), f"no boot id in {what} show")
         check("boot_id" not in seen(node, what, "lab"), f"an ordinary user sees the boot id: {what}")
+    for what, key in ("link", "local_gid"), ("link", "remote_gid"), ("peer", "nics"):
+        rows = {user: json.loads(seen(node, what, user)) for user in ("root", "lab")}
+        check(rows["root"] and rows["lab"], f"{what} show: {rows}")
+        check(all(key in row for row in rows["root"]), f"no {key} in {what} show: {rows}")
+        check(not any(key in row for row in rows["lab"]), f"an ordinary user sees {key}: {rows}")
+        check("(hidden)" in node.must(["shiftctl", what, "show"], user="lab"),
+              f"{what} show does not say that something is hidden")
     node.must(f"cat {BOOT_ID}")
     check(node.run(f"cat {BOOT_ID}", user="lab").status, f"an ordinary user may read {BOOT_ID}")
     mine = {row["qpn"] for row in json.loads(seen(node, "qp", "lab"))}

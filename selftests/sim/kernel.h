@@ -444,6 +444,11 @@ typedef struct { u32 val; } kuid_t;
 #define GFP_ATOMIC 4u
 #define GFP_KERNEL_ACCOUNT GFP_KERNEL
 #define __GFP_ZERO 0u
+#define __GFP_ACCOUNT 0u
+#define __GFP_RETRY_MAYFAIL 0u
+struct mem_cgroup;
+static inline struct mem_cgroup *set_active_memcg(struct mem_cgroup *memcg) { return NULL; }
+static inline void mem_cgroup_put(struct mem_cgroup *memcg) { }
 void *sim_alloc(size_t size, gfp_t gfp);
 void kfree(const void *p);
 #define kzalloc(size, gfp) sim_alloc(size, gfp)
@@ -465,7 +470,8 @@ struct xarray { struct sim_lock lock; struct sim_slot *first; };
 #define xa_limit_32b 0
 #define xa_mk_value(v) ((void *)((unsigned long)(v) << 1 | 1))
 #define xa_to_value(p) ((unsigned long)(p) >> 1)
-#define DEFINE_XARRAY_ALLOC1(n) struct xarray n = { .lock = { .name = #n, .class = -1, .spins = true } }
+#define xa_err(p) (IS_ERR(p) ? (int)PTR_ERR(p) : 0)
+#define DEFINE_XARRAY_FLAGS(n, flags) struct xarray n = { .lock = { .name = #n, .class = -1, .spins = true } }
 #define xa_init_flags(xa, f) sim_xa_init(xa, #xa)
 #define xa_init(xa) sim_xa_init(xa, #xa)
 void sim_xa_init(struct xarray *xa, const char *name);

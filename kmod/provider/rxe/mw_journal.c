@@ -38,7 +38,7 @@ struct shift_mw_journal *shift_mw_journal_new(const struct shift_ring *sq)
 		return NULL;
 	}
 	INIT_LIST_HEAD(&journal->ops);
-	xa_init_flags(&journal->invs, XA_FLAGS_LOCK_BH);
+	xa_init_flags(&journal->invs, XA_FLAGS_LOCK_BH | XA_FLAGS_ACCOUNT);
 	journal->scanned = shift_rxe_producer(sq);
 	return journal;
 }
@@ -123,7 +123,7 @@ static void journal_look(struct shift_qp *sqp, u32 index)
 		return;
 	shift_ring_read_slot(&sqp->rings.pins.sq, index, journal->slot, shift_rxe_slot_min());
 	ret = shift_rxe_mw_op(journal->slot, &op);
-	entry = ret > 0 ? kmalloc(sizeof(*entry), GFP_ATOMIC) : NULL;
+	entry = ret > 0 ? kmalloc(sizeof(*entry), GFP_ATOMIC | __GFP_ACCOUNT) : NULL;
 	if (!entry) {
 		/* not supported, no memory, or the opcode was changed between the two reads */
 		shift_pd_spoil(sqp->spd, SHIFT_REASON_MW);

@@ -10,7 +10,6 @@
 #define SMP_CACHE_BYTES 64
 #define MSEC_PER_SEC 1000
 #define XA_LIMIT(low, high) (high)
-#define xa_err(p) (IS_ERR(p) ? (int)PTR_ERR(p) : 0)
 #define RDMA_DRIVER_MLX5 ((enum rdma_driver_id)7)
 #define RDMA_DRIVER_RXE ((enum rdma_driver_id)13)
 #define __aligned(n) __attribute__((aligned(n)))

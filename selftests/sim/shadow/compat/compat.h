@@ -13,6 +13,7 @@
 #define SHIFT_DMAH_USED		false
 #define SHIFT_DMABUF_UDATA	struct ib_udata
 #define shift_driver_create_cq(ops, cq, attr, udata) (ops)->create_cq(cq, attr, udata)
+#define shift_memcg_get(mm) NULL
 #define shift_synchronize_rcu_tasks_rude() do { } while (0)
 
 #endif /* SIM_COMPAT_H */
