@@ -45,6 +45,7 @@
 #ifndef SPURIOUS
 #define SPURIOUS 0	/* triggers without a cause */
 #endif
+/* OUTAGE, with BRIEF: any path may be gone, several at once, for less than retries last */
 #ifndef CAP
 #define CAP 12		/* messages under way to one node */
 #endif

@@ -287,7 +287,7 @@ end:	do
 	/* retries exhausted */
 	:: d_step { live[S] && sack[S] < snum[S] &&
 #ifdef BRIEF
-		(!EXECUTES(R) || gen[R] != gen[S]) ->
+		EXHAUSTS(d) && (!EXECUTES(R) || gen[R] != gen[S]) ->
 #else
 		(!up[i] || !EXECUTES(R) || gen[R] != gen[S]) ->
 #endif

@@ -483,7 +483,7 @@ end:	do
 		ghost[d] = 0 }
 #endif
 	/* retries exhausted */
-	:: d_step { live[S] && sack[S] < snum[S] && (
+	:: d_step { live[S] && sack[S] < snum[S] && EXHAUSTS(d) && (
 #ifndef BRIEF
 		!UP(i) ||
 #endif

@@ -230,7 +230,7 @@ static bool record_once(int d, int path)
 {
 	bool once;
 
-	shift_ledger_doubtful(record_load(d), !path, &once);
+	shift_ledger_doubtful(record_load(d), path ? 0 : ~0ull, &once);
 	return once;
 }
 

@@ -54,6 +54,8 @@ RESTARTS = lives("NA=1 FAULTS=1 ASKS=3 RESTARTS=1")
 OWN = lives("NA=1 FAULTS=1 ASKS=3 BAD=0 SPURIOUS=1")
 RECEIVE = lives("NA=1 FAULTS=1 ASKS=3 BADR=0 KINDS=SEND")
 LATE_CQE = lives("NA=2 FAULTS=2 ASKS=3 GHOST=1")
+OUT = "NA=1 FAULTS=2 ASKS=9 BRIEF OUTAGE"
+OUTAGE = f"{OUT} LATE=1"
 ALARMS = "NA=2 FAULTS=2 SPURIOUS=1 ASKS=16 LATE=1 ONE_FAULT"
 
 RUNS = [
@@ -89,6 +91,7 @@ RUNS = [
            "NA=1 NB=1 FAULTS=1 ASKS=6 LATE=1 BRIEF"),
     config("one-path", "one path breaks: no error shown",
            "NA=1 NB=1 FAULTS=1 ASKS=9 LATE=1 MOVES=1 ONE_FAULT"),
+    config("outage", "both paths are gone for a while, at any moment: no error shown", OUTAGE),
 
     config("lives", "the code's record: one direction", lives("NA=2 FAULTS=1 ASKS=3")),
     config("lives-both", "two directions", lives("NA=1 NB=1 FAULTS=1 ASKS=3")),
@@ -134,6 +137,8 @@ RUNS = [
     config("lives-restart", "a node restarts", RESTARTS),
     config("lives-flap", "a short flap: no error shown",
            lives("NA=1 NB=1 FAULTS=1 ASKS=6 BRIEF")),
+    config("lives-outage", "both paths are gone for a while, at any moment: no error shown",
+           lives(OUT)),
     config("lives-one-path", "one path breaks: no error shown",
            lives("NA=1 NB=1 FAULTS=1 ASKS=9 ONE_FAULT")),
     config("lives-lead", "the peer asked in vain before: no error shown", LEADS),
@@ -255,6 +260,8 @@ RUNS = [
     mutation("M_FAIL_STATUS", "FAIL does not look at the active QP's error", OWN),
     mutation("M_ERROR_FORGOTTEN", "an error from before RUN is not looked at", RECEIVE),
     mutation("M_UNPAIR_KEPT", "a restart ends the protection of an errored QP", RESTARTS),
+    mutation("M_OUTAGE", "what was stopped does not wait for a path", OUTAGE),
+    mutation("M_OUTAGE", "what was stopped does not wait for a path", lives(OUT), "lives-M_OUTAGE"),
     mutation("M_NO_BUSY_EPOCH", "a NACK's epoch is not learned", LEADS),
 ]
 

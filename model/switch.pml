@@ -101,6 +101,13 @@ bool nak[2*NP];         /* requester: a NAK for an operation of its own fault is
 
 #define OTHER(n)  (1-(n))
 
+/* With OUTAGE outages are short: retries last longer than any, and than messages take. */
+#ifdef OUTAGE
+#define EXHAUSTS(n) (up[0] && up[1] && empty(c[n]))
+#else
+#define EXHAUSTS(n) true
+#endif
+
 #ifdef W_HEALTHY
 #define HEALTHY(n) (!err[n])
 #else
@@ -349,10 +356,19 @@ inline act_on(n) {
 #else
 #define STALLED(n)   true
 #endif
-#ifdef M_NO_DEADLINE
-#define EXPIRES(n) (((HAS_DEADLINE(st[n]) && !AWAITED(n)) || (st[n] == RUN && err[n]) || sleeping[n]) && STALLED(n))
+/*
+ * As shift_path_outage(): a QP that was stopped waits for a path, as long as its own retries would
+ * have lasted.  With OUTAGE they always last longer.
+ */
+#if defined(OUTAGE) && !defined(M_OUTAGE)
+#define WAITS(n) (HAS_DEADLINE(st[n]) && st[n] != FENCE && !SESSION && !HEALTHY(n) && !err[n])
 #else
-#define EXPIRES(n) ((HAS_DEADLINE(st[n]) || (st[n] == RUN && err[n]) || sleeping[n]) && STALLED(n))
+#define WAITS(n) false
+#endif
+#ifdef M_NO_DEADLINE
+#define EXPIRES(n) (((HAS_DEADLINE(st[n]) && !AWAITED(n)) || (st[n] == RUN && err[n]) || sleeping[n]) && STALLED(n) && !WAITS(n))
+#else
+#define EXPIRES(n) ((HAS_DEADLINE(st[n]) || (st[n] == RUN && err[n]) || sleeping[n]) && STALLED(n) && !WAITS(n))
 #endif
 
 #ifdef UNORDERED

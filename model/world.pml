@@ -4,7 +4,7 @@
  * lose messages.
  */
 
-#if defined(BRIEF) || defined(ONE_FAULT)
+#if (defined(BRIEF) && !defined(OUTAGE)) || defined(ONE_FAULT)
 #define BREAKABLE(i) (i == 0)
 #else
 #define BREAKABLE(i) true

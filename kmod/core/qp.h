@@ -351,6 +351,7 @@ struct shift_qp_rings {
  * @live: its own QP is fenced, so that what is posted goes into this record.
  * @outstanding: the arming in which operations were sent that may or may not be executed.
  * @any_outstanding: @outstanding is valid.
+ * @own_end: operations of the ledger before it were posted to the application's own QP.
  * @proxy: the active proxy QP; changed under sqp->lock, too.
  *
  * Owner: proxy/.  Under ledger_lock.
@@ -361,6 +362,7 @@ struct shift_qp_record {
 	bool live;
 	struct shift_arming outstanding;
 	bool any_outstanding;
+	u64 own_end;
 	struct shift_proxy *proxy;
 };
 

@@ -62,7 +62,9 @@ enum shift_abi_cqe_answer shift_cqe_filter(struct shift_qp *sqp, const struct sh
 	unsigned int kick = SHIFT_QPB_KICK;
 	u32 cause = 0;
 
-	if (READ_ONCE(sqp->fo.state) != SHIFT_ST_OFF &&
+	/* not for each flush of a QP whose error was shown: this reads the whole ring */
+	if (shift_state_is_protected(READ_ONCE(sqp->fo.state)) &&
+	    !test_bit(SHIFT_QPB_APP, &sqp->pend.flags) &&
 	    !test_bit(SHIFT_QPB_FENCED, &sqp->pend.flags) &&
 	    !test_bit(SHIFT_QPB_ERRORED, &sqp->pend.flags)) {
 		cause = shift_provider_cause(sqp);

@@ -67,7 +67,7 @@ static bool once_is_outstanding(struct shift_qp *sqp)
 		return shift_provider_movable(sqp) ||
 		       (sqp->rings.provider->once && sqp->rings.provider->once(sqp));
 	spin_lock_bh(&sqp->ledger_lock);
-	shift_ledger_doubtful(&sqp->rec.ledger, false, &found);
+	shift_ledger_doubtful(&sqp->rec.ledger, 0, &found);
 	spin_unlock_bh(&sqp->ledger_lock);
 	return found;
 }

@@ -21,6 +21,8 @@
 #include "pure/fsm.h"
 #include "pure/msg.h"
 
+#define PATHLESS_MS	1000	/* for a path of a QP that is broken; scaled */
+
 static enum shift_event message_event(const struct shift_msg *m)
 {
 	switch (m->type) {
@@ -231,10 +233,13 @@ static void handle_fault(struct shift_qp *sqp)
 	shift_failover_event(sqp, SHIFT_EV_TRIGGER, NULL);
 	if (sqp->fo.state != SHIFT_ST_RUN)
 		return;
-	if (test_bit(SHIFT_QPB_ERRORED, &sqp->pend.flags))
-		shift_qp_arm(sqp, 1000);	/* then the QP fails, unless a path works */
-	else if (shift_path_port_down(sqp, sqp->fo.path))
+	if (test_bit(SHIFT_QPB_ERRORED, &sqp->pend.flags)) {
+		/* then the QP fails, unless a path works */
+		sqp->fo.deadline_ns = shift_from_now(PATHLESS_MS);
+		shift_qp_arm(sqp, PATHLESS_MS);
+	} else if (shift_path_port_down(sqp, sqp->fo.path)) {
 		shift_qp_arm(sqp, SHIFT_AGAIN_MS);
+	}
 }
 
 /* Does the QP wait for its NIC to say whether it has the error that was reported? */
@@ -366,6 +371,12 @@ static void handle_deadline(struct shift_qp *sqp)
 				handle_fault(sqp);
 			shift_move_again(sqp);
 			shift_handback_run(sqp);
+			break;
+		}
+		/* the timer is also that of other things */
+		if (ktime_get_ns() < sqp->fo.deadline_ns) {
+			handle_kick(sqp);
+			shift_qp_arm(sqp, SHIFT_AGAIN_MS);
 			break;
 		}
 		fallthrough;

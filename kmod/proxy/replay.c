@@ -164,7 +164,9 @@ u32 shift_replay_doubtful(struct shift_qp *sqp, bool *once)
 	*once = false;
 	if (!sqp->rec.any_outstanding)
 		return 0;
-	return shift_ledger_doubtful(&sqp->rec.ledger, !sqp->rec.outstanding.path, once);
+	/* what was posted after the fence of the own QP, no device has seen yet */
+	return shift_ledger_doubtful(&sqp->rec.ledger,
+				     sqp->rec.outstanding.path ? 0 : sqp->rec.own_end, once);
 }
 
 /*

@@ -398,14 +398,14 @@ u64 shift_ledger_cut(struct shift_ledger *l)
 /**
  * shift_ledger_doubtful() - what would perhaps be executed twice if posted again
  * @l: the ledger.
- * @all: count entries that are not SENT, too, as it is not known which ones were sent.
+ * @end: count entries before it that are not SENT, too, as it is not known which of them were sent.
  * @once: out: an atomic is among them.
  *
  * READs do not count: they may be executed twice.
  *
  * Return: the number of entries.
  */
-u32 shift_ledger_doubtful(struct shift_ledger *l, bool all, bool *once)
+u32 shift_ledger_doubtful(struct shift_ledger *l, u64 end, bool *once)
 {
 	u32 n = 0;
 	u64 seq;
@@ -415,7 +415,7 @@ u32 shift_ledger_doubtful(struct shift_ledger *l, bool all, bool *once)
 		const struct shift_entry *e = shift_ledger_at(l, seq);
 
 		if (e->state == SHIFT_ENTRY_EXECUTED || e->flags & SHIFT_ENTRY_AGAIN ||
-		    (!all && e->state != SHIFT_ENTRY_SENT))
+		    (seq >= end && e->state != SHIFT_ENTRY_SENT))
 			continue;
 		n++;
 		*once |= e->flags & SHIFT_ENTRY_ONCE;

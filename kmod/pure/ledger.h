@@ -118,7 +118,7 @@ u64 shift_ledger_cut(struct shift_ledger *l);
  * Number of entries that a responder which cannot be asked may have executed, and that do
  * harm if executed twice.  @all: sent or not.  @once: out: an atomic is among them.
  */
-u32 shift_ledger_doubtful(struct shift_ledger *l, bool all, bool *once);
+u32 shift_ledger_doubtful(struct shift_ledger *l, u64 end, bool *once);
 /* the first @n signaled entries from tail were completed by the default CQ */
 int shift_ledger_seen(struct shift_ledger *l, u32 n);
 /* back to OUT: all SENT ones are to be posted again */

@@ -251,32 +251,35 @@ static void doubt(struct ktap *t)
 	bool once;
 
 	fresh(9);
-	EXPECT_EQ(t, shift_ledger_doubtful(&l, true, &once), 0);
+	EXPECT_EQ(t, shift_ledger_doubtful(&l, l.head, &once), 0);
 	EXPECT(t, !once);
 	shift_ledger_append(&l, 4, 0);
 	shift_ledger_append(&l, 3, SHIFT_ENTRY_AGAIN);
 	shift_ledger_append(&l, 1, SHIFT_ENTRY_WHOLE | SHIFT_ENTRY_RECV);
 	shift_ledger_append(&l, 1, SHIFT_ENTRY_ONCE);
-	EXPECT_EQ(t, shift_ledger_doubtful(&l, true, &once), 3);
+	EXPECT_EQ(t, shift_ledger_doubtful(&l, l.head, &once), 3);
 	EXPECT(t, once);
+	/* nor what was posted after the fence */
+	EXPECT_EQ(t, shift_ledger_doubtful(&l, 12, &once), 2);
+	EXPECT(t, !once);
 	/* on a later path only what is SENT */
-	EXPECT_EQ(t, shift_ledger_doubtful(&l, false, &once), 0);
+	EXPECT_EQ(t, shift_ledger_doubtful(&l, 0, &once), 0);
 	EXPECT(t, !once);
 	shift_ledger_sent(&l, 9, 1);
 	shift_ledger_sent(&l, 10, 1);
-	EXPECT_EQ(t, shift_ledger_doubtful(&l, false, &once), 1);
+	EXPECT_EQ(t, shift_ledger_doubtful(&l, 0, &once), 1);
 	shift_ledger_sent(&l, 11, 1);
 	shift_ledger_sent(&l, 12, 1);
-	EXPECT_EQ(t, shift_ledger_doubtful(&l, false, &once), 3);
+	EXPECT_EQ(t, shift_ledger_doubtful(&l, 0, &once), 3);
 	EXPECT(t, once);
 	EXPECT_EQ(t, shift_ledger_executed(&l, 9), 0);
 	EXPECT_EQ(t, shift_ledger_executed(&l, 12), 0);
-	EXPECT_EQ(t, shift_ledger_doubtful(&l, false, &once), 1);
-	EXPECT_EQ(t, shift_ledger_doubtful(&l, true, &once), 1);
+	EXPECT_EQ(t, shift_ledger_doubtful(&l, 0, &once), 1);
+	EXPECT_EQ(t, shift_ledger_doubtful(&l, l.head, &once), 1);
 	EXPECT(t, !once);
 	EXPECT_EQ(t, shift_ledger_executed(&l, 11), 0);
 	/* a READ is left: no doubt */
-	EXPECT_EQ(t, shift_ledger_doubtful(&l, true, &once), 0);
+	EXPECT_EQ(t, shift_ledger_doubtful(&l, l.head, &once), 0);
 }
 
 static void local_operations_follow_their_successors(struct ktap *t)

@@ -480,6 +480,7 @@ int shift_mlx5_fence(struct shift_qp *sqp, bool *errored)
 		.epoch = sqp->fo.armed[0].epoch, .psn = rewind.first_psn,
 	};
 	sqp->rec.any_outstanding = shift_ledger_count(&sqp->rec.ledger);
+	sqp->rec.own_end = sqp->rec.ledger.head;
 	sqp->rec.live = true;
 	spin_unlock_bh(&sqp->ledger_lock);
 	if (err)

@@ -431,6 +431,7 @@ again:
 	sqp->rec.any_outstanding = shift_ledger_count(&sqp->rec.ledger) && !rewind.local;
 	if (!err && seen)
 		err = seen < 0 ? seen : shift_ledger_seen(&sqp->rec.ledger, seen);
+	sqp->rec.own_end = sqp->rec.ledger.head;
 	sqp->rec.live = true;
 	sqp->rings.provider->completed(sqp, sqp->rec.ledger.tail);
 	spin_unlock_bh(&sqp->ledger_lock);

@@ -242,6 +242,7 @@ void sim_take_over(struct shift_qp *sqp, u64 first, u64 received)
 	};
 	sqp->rec.any_outstanding = shift_ledger_count(l);
 	shift_recv_start(sqp, received & (SIM_RING - 1), app->rq.producer - received, SIM_RING - 1);
+	sqp->rec.own_end = l->head;
 	sqp->rec.live = true;
 	sim_completed(sqp, l->tail);
 }
