@@ -222,9 +222,10 @@ struct shift_cq {
 
 /**
  * struct shift_cq_slot - the slot of a user's work queue that a completion frees
- * @sqp: the QP of the work queue; ledger_lock.
+ * @sqp: the QP of the completion; ledger_lock, if a slot is freed.
  * @seq: sequence number of the work request in the slot.
- * @free: the provider's completed() or recvs_completed(), called with @seq + 1.
+ * @free: the provider's completed() or recvs_completed(), called with @seq + 1; NULL: the
+ *	completion frees no slot.
  */
 struct shift_cq_slot {
 	struct shift_qp *sqp;
@@ -285,6 +286,8 @@ void shift_cq_get(struct shift_cq *scq);
 void shift_cq_put(struct shift_cq *scq);
 int shift_cq_push(struct shift_cq *scq, const struct shift_abi_wc *wc,
 		  const struct shift_cq_slot *slot);
+int shift_cq_side_room(const struct shift_cq *scq);
+void shift_cq_side_put(struct shift_cq *scq, struct shift_qp *sqp, const struct shift_abi_wc *wc);
 int shift_cq_tell(struct shift_cq *scq, const struct shift_abi_wc *wc);
 bool shift_cq_registered(struct shift_cq *scq);
 

@@ -70,7 +70,7 @@ void shift_recv_pump(struct shift_qp *sqp)
 
 	lockdep_assert_held(&sqp->lock);
 	spin_lock_bh(&sqp->ledger_lock);
-	if (sqp->rings.registered && sqp->rec.recvs.slots)
+	if (sqp->rings.usable && sqp->rec.recvs.slots)
 		more = recv_take_in(sqp);
 	spin_unlock_bh(&sqp->ledger_lock);
 	if (more)
@@ -89,7 +89,7 @@ void shift_recv_doorbell(struct shift_qp *sqp)
 	bool more = false;
 
 	spin_lock_bh(&sqp->ledger_lock);
-	if (sqp->rec.live && sqp->rings.registered && sqp->rec.recvs.slots) {
+	if (sqp->rec.live && sqp->rings.usable && sqp->rec.recvs.slots) {
 		if (sqp->fo.state == SHIFT_ST_FAIL || sqp->fo.state == SHIFT_ST_APP)
 			more = true;
 		else
@@ -210,7 +210,7 @@ void shift_recv_flush(struct shift_qp *sqp)
 	lockdep_assert_held(&sqp->lock);
 	if (sqp->srqm.ssrq)
 		shift_recv_deliver(sqp);	/* receives of the SRQ stay posted for other QPs */
-	if (!sqp->rings.registered || !r->slots || !sqp->rec.live)
+	if (!sqp->rings.usable || !r->slots || !sqp->rec.live)
 		return;
 	spin_lock_bh(&sqp->ledger_lock);
 	recv_ingest(sqp);
