@@ -5,6 +5,7 @@
 #include <linux/slab.h>
 #include <linux/vmalloc.h>
 #include "compat/compat.h"
+#include "core/kernel_cq.h"
 #include "core/object.h"
 #include "core/provider.h"
 #include "core/qp.h"
@@ -22,6 +23,7 @@ static void cq_release(struct kref *ref)
 
 	kfree(scq->priv);
 	vfree(scq->side);
+	shift_kernel_cq_free(scq->kernel);
 	shift_dev_put(scq->sdev);
 	kfree_rcu(scq, obj.rcu);
 	module_put(THIS_MODULE);

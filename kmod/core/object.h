@@ -22,6 +22,7 @@
 #include "core/proof.h"
 #include "core/ring.h"
 
+struct shift_kernel_cq;
 struct shift_pair;
 struct shift_provider;
 struct shift_qp;
@@ -189,20 +190,18 @@ struct shift_cq_pins {
 /**
  * struct shift_cq - shadow of an application's CQ, or of one that tracked kernel users have
  *
- * Of a kernel user's only @obj to @cq and the next three are used.
+ * Of a kernel user's only @obj to @kernel, @lock and @provider are used.
  */
 struct shift_cq {
 	struct shift_obj obj;
 	struct kref ref;
 	struct shift_dev *sdev;
 	struct ib_cq *cq;		/* NULL once destroyed; under lock */
-	bool kernel;
-	unsigned int kernel_users;	/* queues of tracked QPs; verbs/kernel.c */
-	spinlock_t poll_lock;		/* while it is polled; innermost but for queues */
+	struct shift_kernel_cq *kernel;	/* NULL: it is an application's */
 	spinlock_t lock;		/* protects the side ring, armed and cq */
 	bool registered;
 	u8 armed;			/* IB_CQ_SOLICITED, IB_CQ_NEXT_COMP; 0: not */
-	const struct shift_provider *provider;	/* once it was registered */
+	const struct shift_provider *provider;	/* NULL: it was not registered yet */
 	struct shift_cq_pins pins;	/* valid while registered */
 	void *priv;			/* of the provider; kmalloc'ed, freed with this */
 	struct shift_abi_side *side;	/* vmalloc */
