@@ -5,6 +5,7 @@
 #include <linux/slab.h>
 #include <linux/vmalloc.h>
 #include "compat/compat.h"
+#include "core/kernel_cq.h"
 #include "core/object.h"
 #include "core/provider.h"
 #include "core/qp.h"
@@ -22,6 +23,7 @@ static void cq_release(struct kref *ref)
 
 	kfree(scq->priv);
 	vfree(scq->side);
+	shift_kernel_cq_free(scq->kernel);
 	shift_dev_put(scq->sdev);
 	kfree_rcu(scq, obj.rcu);
 	module_put(THIS_MODULE);
@@ -52,10 +54,17 @@ static void cq_fire(struct shift_cq *scq, bool solicited)
 	scq->cq->comp_handler(scq->cq, scq->cq->cq_context);
 }
 
-/* Is there room in the side ring?  -ENOSPC: it is full, or the CQ is being resized. */
-static int cq_room(const struct shift_cq *scq)
+/**
+ * shift_cq_side_room - is there room in the side ring that is shared with the provider?
+ * @scq: the CQ.
+ *
+ * Context: scq->lock, bottom halves off.
+ * Return: 0; -ENOSPC: it is full, or the CQ is being resized; -ENODEV: there is none.
+ */
+int shift_cq_side_room(const struct shift_cq *scq)
 {
-	if (!scq->cq || !scq->side)
+	lockdep_assert_held(&scq->lock);
+	if (!scq->side)
 		return -ENODEV;
 	if (!scq->registered)
 		return -ENOSPC;
@@ -68,7 +77,12 @@ static int cq_room(const struct shift_cq *scq)
 	return 0;
 }
 
-static void cq_put_entry(struct shift_cq *scq, const struct shift_abi_wc *wc)
+static int cq_room(const struct shift_cq *scq)
+{
+	return scq->cq && scq->provider ? scq->provider->cq->room(scq) : -ENODEV;
+}
+
+static void side_put_entry(struct shift_cq *scq, const struct shift_abi_wc *wc)
 {
 	struct shift_abi_side *side = scq->side;
 
@@ -77,6 +91,25 @@ static void cq_put_entry(struct shift_cq *scq, const struct shift_abi_wc *wc)
 	/* The entry is written before the index; the provider load-acquires the index. */
 	smp_store_release(&side->producer, scq->side_producer);
 	shift_word_write(&scq->pins.flag, SHIFT_CQ_FLAG_SIDE);
+}
+
+/**
+ * shift_cq_side_put - put a completion into the side ring that is shared with the provider
+ * @scq: the CQ, whose side ring has room.
+ * @sqp: the QP that it is of.
+ * @wc: the completion.
+ *
+ * Context: scq->lock, bottom halves off.
+ */
+void shift_cq_side_put(struct shift_cq *scq, struct shift_qp *sqp, const struct shift_abi_wc *wc)
+{
+	side_put_entry(scq, wc);
+	/*
+	 * The provider arms the CQ and then looks at the flag word.  Here the flag word is written
+	 * first, then cq_fire() looks whether the CQ is armed.
+	 */
+	smp_mb();
+	cq_fire(scq, wc->status || wc->opcode & IB_WC_RECV);
 }
 
 /**
@@ -101,7 +134,7 @@ int shift_cq_tell(struct shift_cq *scq, const struct shift_abi_wc *wc)
 		     (scq->cq->cq_context && scq->provider->cq->sleeps(scq))))
 		err = -EOPNOTSUPP;
 	if (!err)
-		cq_put_entry(scq, wc);
+		side_put_entry(scq, wc);
 	spin_unlock_bh(&scq->lock);
 	return err;
 }
@@ -110,7 +143,7 @@ int shift_cq_tell(struct shift_cq *scq, const struct shift_abi_wc *wc)
  * shift_cq_push - hand one completion to the application
  * @scq: the CQ.
  * @wc: the completion.
- * @slot: the slot of the user's ring that the completion frees; NULL: there is none.
+ * @slot: the QP that it is of, and the slot of the user's ring that it frees.
  *
  * The slot is freed when there is room for the completion, and before the application can see
  * the completion, as it may post into the slot from then on.
@@ -127,16 +160,10 @@ int shift_cq_push(struct shift_cq *scq, const struct shift_abi_wc *wc,
 	err = cq_room(scq);
 	if (err)
 		goto out;
-	if (slot && slot->sqp->rings.registered)
+	if (slot->free && slot->sqp->rings.usable)
 		slot->free(slot->sqp, slot->seq + 1);
-	cq_put_entry(scq, wc);
 	shift_stat_inc(SHIFT_STAT_SIDE_WC);
-	/*
-	 * The provider arms the CQ and then looks at the flag word.  Here the flag word is written
-	 * first, then cq_fire() looks whether the CQ is armed.
-	 */
-	smp_mb();
-	cq_fire(scq, wc->status || wc->opcode & IB_WC_RECV);
+	scq->provider->cq->put(scq, slot->sqp, wc);
 out:
 	spin_unlock_bh(&scq->lock);
 	return err;

@@ -22,6 +22,7 @@
 #include "core/proof.h"
 #include "core/ring.h"
 
+struct shift_kernel_cq;
 struct shift_pair;
 struct shift_provider;
 struct shift_qp;
@@ -189,20 +190,18 @@ struct shift_cq_pins {
 /**
  * struct shift_cq - shadow of an application's CQ, or of one that tracked kernel users have
  *
- * Of a kernel user's only @obj to @cq and the next three are used.
+ * Of a kernel user's only @obj to @kernel, @lock and @provider are used.
  */
 struct shift_cq {
 	struct shift_obj obj;
 	struct kref ref;
 	struct shift_dev *sdev;
 	struct ib_cq *cq;		/* NULL once destroyed; under lock */
-	bool kernel;
-	unsigned int kernel_users;	/* queues of tracked QPs; verbs/kernel.c */
-	spinlock_t poll_lock;		/* while it is polled; innermost but for queues */
+	struct shift_kernel_cq *kernel;	/* NULL: it is an application's */
 	spinlock_t lock;		/* protects the side ring, armed and cq */
 	bool registered;
 	u8 armed;			/* IB_CQ_SOLICITED, IB_CQ_NEXT_COMP; 0: not */
-	const struct shift_provider *provider;	/* once it was registered */
+	const struct shift_provider *provider;	/* NULL: it was not registered yet */
 	struct shift_cq_pins pins;	/* valid while registered */
 	void *priv;			/* of the provider; kmalloc'ed, freed with this */
 	struct shift_abi_side *side;	/* vmalloc */
@@ -222,9 +221,10 @@ struct shift_cq {
 
 /**
  * struct shift_cq_slot - the slot of a user's work queue that a completion frees
- * @sqp: the QP of the work queue; ledger_lock.
+ * @sqp: the QP of the completion; ledger_lock, if a slot is freed.
  * @seq: sequence number of the work request in the slot.
- * @free: the provider's completed() or recvs_completed(), called with @seq + 1.
+ * @free: the provider's completed() or recvs_completed(), called with @seq + 1; NULL: the
+ *	completion frees no slot.
  */
 struct shift_cq_slot {
 	struct shift_qp *sqp;
@@ -285,6 +285,8 @@ void shift_cq_get(struct shift_cq *scq);
 void shift_cq_put(struct shift_cq *scq);
 int shift_cq_push(struct shift_cq *scq, const struct shift_abi_wc *wc,
 		  const struct shift_cq_slot *slot);
+int shift_cq_side_room(const struct shift_cq *scq);
+void shift_cq_side_put(struct shift_cq *scq, struct shift_qp *sqp, const struct shift_abi_wc *wc);
 int shift_cq_tell(struct shift_cq *scq, const struct shift_abi_wc *wc);
 bool shift_cq_registered(struct shift_cq *scq);
 

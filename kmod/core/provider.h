@@ -61,7 +61,11 @@ typedef void shift_cqe_fn(void *arg, u64 wr_id, u32 status, u32 qpn);
  * @leaves: it is about to be resized: wait until fences have read what a resize loses.  NULL: a
  *	resize loses nothing that a fence needs.
  *
- * scq->lock:
+ * scq->lock, bottom halves off:
+ * @room: is there room for a completion of work that was replayed?  0; -ENOSPC: try again; -ENODEV:
+ *	there never will be.
+ * @put: put such a completion, of a QP, where the user of the CQ polls it, and wake the user if it
+ *	waits.  There is room.
  * @armed: does the application wait for an event?  True once for each time that it asks for one.
  *	NULL: the op req_notify_cq says so.
  * @sleeps: has the application ever asked for an event?  NULL: no QP of this kind is handed back.
@@ -70,6 +74,8 @@ struct shift_cq_ops {
 	int (*pin)(struct shift_cq *scq, struct shift_new_cq *new,
 		   const struct shift_abi_reg_cq *reg);
 	void (*leaves)(const struct shift_cq *scq);
+	int (*room)(const struct shift_cq *scq);
+	void (*put)(struct shift_cq *scq, struct shift_qp *sqp, const struct shift_abi_wc *wc);
 	bool (*armed)(struct shift_cq *scq, bool solicited);
 	bool (*sleeps)(const struct shift_cq *scq);
 };

@@ -321,7 +321,8 @@ struct shift_qp_pins {
 
 /**
  * struct shift_qp_rings - what its provider has registered
- * @registered: the rings below are valid.
+ * @registered: user memory is pinned: @pins is valid.
+ * @usable: the engine may take work from the rings, and call @provider.
  * @rebases: its provider can REBASE.
  * @start_told: provider->starts() was called for the next RTS.
  * @provider: set when it is registered for the first time; then it stays.
@@ -334,6 +335,7 @@ struct shift_qp_pins {
  */
 struct shift_qp_rings {
 	bool registered;
+	bool usable;
 	bool rebases;
 	bool start_told;
 	const struct shift_provider *provider;

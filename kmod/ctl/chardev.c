@@ -327,7 +327,7 @@ static long ioc_kick(struct shift_file *file, const struct ioc *ioc)
 	sqp = file_qp(file, id.id);
 	if (!sqp)
 		return -ENOENT;
-	if (READ_ONCE(sqp->rings.registered) && id.type == SHIFT_ABI_QP &&
+	if (READ_ONCE(sqp->rings.usable) && id.type == SHIFT_ABI_QP &&
 	    sqp->rings.provider->flags & SHIFT_PROVIDES_SEND_KICKS) {
 		/* again if posts were held meanwhile, as the work may not have been taken in */
 		do {

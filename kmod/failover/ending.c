@@ -85,11 +85,12 @@ static void qp_send_gone(struct shift_qp *sqp)
 void shift_failover_push_pending_error(struct shift_qp *sqp)
 {
 	struct shift_abi_wc wc = { .status = sqp->fo.pending_status, .qp_num = sqp->qpn };
+	struct shift_cq_slot slot = { .sqp = sqp };
 
 	lockdep_assert_held(&sqp->lock);
-	if (!sqp->fo.pending_status || !sqp->rings.registered)
+	if (!sqp->fo.pending_status || !sqp->rings.usable)
 		return;
-	if (shift_cq_push(sqp->scq, &wc, NULL) == -ENOSPC)
+	if (shift_cq_push(sqp->scq, &wc, &slot) == -ENOSPC)
 		shift_qp_arm(sqp, SHIFT_AGAIN_MS);
 	else
 		sqp->fo.pending_status = 0;
@@ -102,7 +103,7 @@ void shift_failover_push_pending_error(struct shift_qp *sqp)
 static bool push_kept_error(struct shift_qp *sqp, u32 status)
 {
 	if (sqp->fo.path || !test_bit(SHIFT_QPB_ERRORED, &sqp->pend.flags) ||
-	    !sqp->rings.registered ||
+	    !sqp->rings.usable ||
 	    shift_ledger_count(&sqp->rec.ledger))
 		return false;
 	sqp->fo.pending_status = status;
@@ -231,7 +232,7 @@ void shift_failover_claim_errors(struct shift_qp *sqp)
 	int err;
 
 	lockdep_assert_held(&sqp->lock);
-	if (!shift_qp_is_protected(sqp) || !sqp->rings.registered ||
+	if (!shift_qp_is_protected(sqp) || !sqp->rings.usable ||
 	    !shift_failover_keeps_error(sqp))
 		return;
 	err = shift_fence(sqp, &errored);

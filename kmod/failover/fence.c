@@ -74,7 +74,7 @@ int shift_fence(struct shift_qp *sqp, bool *errored)
 	if (test_bit(SHIFT_QPB_APP, &sqp->pend.flags) &&
 	    !test_bit(SHIFT_QPB_ERRORED, &sqp->pend.flags))
 		return -ECANCELED;
-	if (!sqp->rings.registered || hold_rings(sqp))
+	if (!sqp->rings.usable || hold_rings(sqp))
 		return -EAGAIN;
 	err = sqp->rings.provider->fence(sqp, errored);
 	shift_fence_open(sqp);

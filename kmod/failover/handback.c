@@ -42,7 +42,7 @@ bool shift_handback_awake(const struct shift_qp *sqp)
 
 static bool fits_here(struct shift_qp *sqp)
 {
-	return READ_ONCE(handback) && sqp->rings.rebases && sqp->rings.registered && sqp->qp &&
+	return READ_ONCE(handback) && sqp->rings.rebases && sqp->rings.usable && sqp->qp &&
 	       sqp->fo.path == SHIFT_PATH_HOME && sqp->app.state == IB_QPS_RTS &&
 	       !sqp->srqm.ssrq && !sqp->rings.tracks_mws && !sqp->fo.stop_status &&
 	       !sqp->move.until &&

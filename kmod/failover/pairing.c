@@ -169,7 +169,7 @@ void shift_pairing_run(struct shift_qp *sqp)
 		shift_proxy_drop(sqp, SHIFT_PATH_HOME);
 	}
 	/* an end that only receives may stay in RTR */
-	if (sqp->fo.state != SHIFT_ST_OFF || !sqp->qp || !sqp->rings.registered ||
+	if (sqp->fo.state != SHIFT_ST_OFF || !sqp->qp || !sqp->rings.usable ||
 	    (sqp->app.state != IB_QPS_RTR && sqp->app.state != IB_QPS_RTS))
 		return;
 	if (reason) {
@@ -398,7 +398,7 @@ static void link_received(struct shift_link *link, const struct shift_msg *m)
 		return;
 	}
 	trace_shift_msg_rx(sqp->sdev->name, sqp->qpn, m->type, m->epoch);
-	if (pair && !READ_ONCE(sqp->rings.registered)) {
+	if (pair && !READ_ONCE(sqp->rings.usable)) {
 		if (!(m->pair.flags & SHIFT_PAIR_ACK))
 			refuse_pair(sqp, link, m);
 		shift_qp_put(sqp);

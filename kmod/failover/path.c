@@ -177,7 +177,7 @@ u8 shift_path_choose(const struct shift_qp *sqp)
 bool shift_path_usable(const struct shift_qp *sqp)
 {
 	lockdep_assert(lockdep_is_held(&sqp->lock) || lockdep_is_held(&sqp->inbox_lock));
-	return sqp->rings.registered && sqp->peer.ok && sqp->fo.asks < SHIFT_ASKS_MAX &&
+	return sqp->rings.usable && sqp->peer.ok && sqp->fo.asks < SHIFT_ASKS_MAX &&
 	       (sqp->fo.path || sqp->rec.proxy || sqp->proxies.spare[SHIFT_PATH_BACKUP]) &&
 	       !shift_qp_reason(sqp, sqp->fo.path) &&
 	       shift_qp_cqs_registered(sqp) && shift_srq_movable(sqp) && shift_path_choose(sqp);

@@ -49,7 +49,7 @@ bool shift_replay_pump(struct shift_qp *sqp)
 	int err;
 
 	lockdep_assert_held(&sqp->lock);
-	if (!sqp->rings.registered)
+	if (!sqp->rings.usable)
 		return false;
 	shift_replay_deliver(sqp);
 	shift_region_reap(sqp);

@@ -160,7 +160,7 @@ int shift_move_settle(struct shift_qp *sqp, u8 to)
 	if (to == SHIFT_PATH_OWN)
 		return handback_settle(sqp, shift_from_now(SETTLE_US / USEC_PER_MSEC));
 	if (!sqp->fo.path &&
-	    (!sqp->rings.registered || test_bit(SHIFT_QPB_FENCED, &sqp->pend.flags)))
+	    (!sqp->rings.usable || test_bit(SHIFT_QPB_FENCED, &sqp->pend.flags)))
 		return 0;
 	show_waits(sqp, SHIFT_QP_WAIT_SIGNALED);
 	over = qp_settle(sqp);
@@ -216,7 +216,7 @@ enum shift_event shift_handback_alone(struct shift_qp *sqp)
 	if (shift_handback_ready(sqp))
 		return SHIFT_EV_RETURNED;
 	/* the QP could not be connected, or there is no provider that could rebase its rings */
-	if (!sqp->handback.alone || !sqp->rings.registered || !shift_qp_cqs_registered(sqp))
+	if (!sqp->handback.alone || !sqp->rings.usable || !shift_qp_cqs_registered(sqp))
 		return SHIFT_EV_FAIL;
 	shift_qp_arm(sqp, SHIFT_HANDBACK_RETRY_MS);
 	return __SHIFT_EV_MAX;

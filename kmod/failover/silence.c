@@ -80,7 +80,7 @@ static bool look_sees_progress(struct shift_qp *sqp)
 /* Can it look?  Its rings are readable, and it has no error that says more. */
 static bool can_look(const struct shift_qp *sqp)
 {
-	return sqp->fo.state == SHIFT_ST_RUN && sqp->rings.registered &&
+	return sqp->fo.state == SHIFT_ST_RUN && sqp->rings.usable &&
 	       !test_bit(SHIFT_QPB_ERRORED, &sqp->pend.flags);
 }
 

@@ -83,7 +83,7 @@ bool shift_failover_joins(struct shift_qp *sqp, const struct shift_msg *m)
 	       (m->type == SHIFT_MSG_REQ || m->type == SHIFT_MSG_ACK ||
 		m->type == SHIFT_MSG_PROGRESS) &&
 	       m->epoch > sqp->fo.epoch && m->epoch >= sqp->fo.highest &&
-	       sqp->peer.ok && sqp->rings.registered &&
+	       sqp->peer.ok && sqp->rings.usable &&
 	       shift_qp_cqs_registered(sqp) &&
 	       srq_can_join(sqp, to) &&
 	       (to != SHIFT_PATH_OWN || shift_handback_able(sqp));

@@ -33,7 +33,7 @@ void shift_provider_register(const struct shift_provider *provider)
 int shift_provider_movable(struct shift_qp *sqp)
 {
 	lockdep_assert_held(&sqp->lock);
-	if (!sqp->rings.registered || shift_qp_mws_stay(sqp))
+	if (!sqp->rings.usable || shift_qp_mws_stay(sqp))
 		return -EOPNOTSUPP;
 	return sqp->rings.provider->movable(sqp);
 }
@@ -44,7 +44,7 @@ u32 shift_provider_cause(struct shift_qp *sqp)
 
 	/* the rings stay pinned while this is held */
 	spin_lock_bh(&sqp->ledger_lock);
-	if (sqp->rings.registered)
+	if (sqp->rings.usable)
 		status = sqp->rings.provider->cause(sqp);
 	spin_unlock_bh(&sqp->ledger_lock);
 	return status;

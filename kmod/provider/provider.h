@@ -6,6 +6,7 @@
 #include "core/provider.h"
 
 extern const struct shift_provider shift_provider_rxe, shift_provider_mlx5;
+extern const struct shift_provider shift_provider_kernel;	/* of QPs, not of devices */
 
 /* proof.c */
 void shift_proof_init(struct shift_dev *sdev);

@@ -69,7 +69,7 @@ static int rebase_begin(struct shift_qp *sqp, struct shift_abi_rebase *base)
 
 	spin_lock_bh(&sqp->ledger_lock);
 	if (sqp->handback.rebase == SHIFT_REBASE_WANTED && sqp->handback.hold &&
-	    sqp->rings.registered &&
+	    sqp->rings.usable &&
 	    !shift_ledger_count(&sqp->rec.ledger) && sqp->rec.recvs.tail == sqp->rec.recvs.done &&
 	    sqp->rec.recvs.post == sqp->rec.recvs.done)
 		err = sqp->rings.provider->rebase(sqp, base);
@@ -84,7 +84,7 @@ static int rebase_done(struct shift_qp *sqp, const struct shift_abi_rebase *base
 	int err = -EINVAL;
 
 	spin_lock_bh(&sqp->ledger_lock);
-	if (sqp->handback.rebase == SHIFT_REBASE_BUSY && sqp->rings.registered) {
+	if (sqp->handback.rebase == SHIFT_REBASE_BUSY && sqp->rings.usable) {
 		sqp->rings.provider->rebased(sqp, base);
 		shift_recv_start(sqp, 0, 0, sqp->rec.recvs.most);
 		sqp->handback.rebase = SHIFT_REBASED;

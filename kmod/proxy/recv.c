@@ -89,7 +89,7 @@ void shift_recv_pump(struct shift_qp *sqp)
 	do {
 		left = 0;
 		spin_lock_bh(&sqp->ledger_lock);
-		if (sqp->rings.registered && sqp->rec.recvs.slots)
+		if (sqp->rings.usable && sqp->rec.recvs.slots)
 			left = recv_take_in(sqp);
 		spin_unlock_bh(&sqp->ledger_lock);
 	} while (left > 0 && ++passes < shift_passes(sqp->rec.recvs.slots));
@@ -113,7 +113,7 @@ void shift_recv_doorbell(struct shift_qp *sqp)
 		left = 0;
 		spin_lock_bh(&sqp->ledger_lock);
 		most = shift_passes(sqp->rec.recvs.slots);
-		if (sqp->rec.live && sqp->rings.registered && sqp->rec.recvs.slots) {
+		if (sqp->rec.live && sqp->rings.usable && sqp->rec.recvs.slots) {
 			if (sqp->fo.state == SHIFT_ST_FAIL || sqp->fo.state == SHIFT_ST_APP)
 				left = -EAGAIN;
 			else
@@ -241,7 +241,7 @@ void shift_recv_flush(struct shift_qp *sqp)
 	lockdep_assert_held(&sqp->lock);
 	if (sqp->srqm.ssrq)
 		shift_recv_deliver(sqp);	/* receives of the SRQ stay posted for other QPs */
-	if (!sqp->rings.registered || !r->slots || !sqp->rec.live)
+	if (!sqp->rings.usable || !r->slots || !sqp->rec.live)
 		return;
 	do {
 		spin_lock_bh(&sqp->ledger_lock);

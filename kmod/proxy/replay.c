@@ -100,7 +100,7 @@ void shift_replay_deliver(struct shift_qp *sqp)
 				sqp->fo.first_done = true;
 				first = true;
 			}
-		} else if (sqp->rings.registered) {
+		} else if (sqp->rings.usable) {
 			sqp->rings.provider->completed(sqp, l->tail + 1);
 		}
 		shift_ledger_pop(l, &seq);
@@ -289,7 +289,7 @@ void shift_replay_doorbell(struct shift_qp *sqp)
 		left = 0;
 		spin_lock_bh(&sqp->ledger_lock);
 		most = shift_passes(sqp->rec.ledger.slots);
-		if (sqp->rec.live && sqp->rings.registered && sqp->fo.state != SHIFT_ST_FAIL &&
+		if (sqp->rec.live && sqp->rings.usable && sqp->fo.state != SHIFT_ST_FAIL &&
 		    sqp->fo.state != SHIFT_ST_APP) {
 			left = shift_replay_post(sqp, &rkey);
 			more = left || sqp->fo.stop_status;
@@ -324,7 +324,7 @@ void shift_replay_flush(struct shift_qp *sqp)
 
 	lockdep_assert_held(&sqp->lock);
 	/* if it was not fenced, the driver flushes what was posted */
-	if (!sqp->rings.registered || !sqp->rec.live ||
+	if (!sqp->rings.usable || !sqp->rec.live ||
 	    READ_ONCE(sqp->handback.rebase) == SHIFT_REBASE_BUSY)
 		return;
 	do {

@@ -301,8 +301,9 @@ static int srq_push_wc(struct shift_qp *sqp, const struct shift_srq_recv *recv)
 		.qp_num = sqp->qpn,
 		.port_num = 1,
 	};
+	struct shift_cq_slot slot = { .sqp = sqp };
 
-	return shift_cq_push(sqp->rcq, &wc, NULL);
+	return shift_cq_push(sqp->rcq, &wc, &slot);
 }
 
 /**

@@ -6,6 +6,7 @@
 #include <linux/vmalloc.h>
 #include "compat/compat.h"
 #include "core/account.h"
+#include "core/kernel_cq.h"
 #include "core/object.h"
 #include "verbs/verbs.h"
 
@@ -44,21 +45,29 @@ static int cq_track(struct shift_dev *sdev, struct ib_cq *cq, u32 cqe)
  * shift_cq_track_kernel - make the shadow of a kernel user's CQ
  * @sdev: its device.
  * @cq: the CQ, which has no shadow.
+ * @provider: of its kind.
+ * @kernel: its side ring; belongs to the shadow, or is freed.
  *
  * Context: process context.
  * Return: the shadow, until shift_cq_drop(); NULL: it cannot be tracked.
  */
-struct shift_cq *shift_cq_track_kernel(struct shift_dev *sdev, struct ib_cq *cq)
+struct shift_cq *shift_cq_track_kernel(struct shift_dev *sdev, struct ib_cq *cq,
+				       const struct shift_provider *provider,
+				       struct shift_kernel_cq *kernel)
 {
 	struct shift_cq *scq;
 
-	if (!shift_dev_count(sdev))
+	if (!shift_dev_count(sdev)) {
+		shift_kernel_cq_free(kernel);
 		return NULL;
+	}
 	scq = cq_new(sdev, cq, GFP_KERNEL);
-	if (!scq)
+	if (!scq) {
+		shift_kernel_cq_free(kernel);
 		goto err;
-	scq->kernel = true;
-	spin_lock_init(&scq->poll_lock);
+	}
+	scq->kernel = kernel;
+	scq->provider = provider;
 	if (!shift_track(sdev, &scq->obj, cq, SHIFT_OBJ_CQ, &sdev->cqs))
 		return scq;
 	shift_cq_put(scq);
@@ -100,6 +109,8 @@ void shift_cq_drop(struct shift_obj *obj)
 	scq->cq = NULL;
 	scq->obj.ufile = NULL;
 	spin_unlock_bh(&scq->lock);
+	if (scq->kernel)
+		shift_kernel_cq_end(scq->kernel);
 	shift_dev_uncount(sdev);
 	shift_cq_put(scq);
 }
@@ -148,6 +159,10 @@ static int wrap_req_notify_cq(struct ib_cq *cq, enum ib_cq_notify_flags flags)
 	rcu_read_lock();
 	sdev = shift_ops_dev(cq->device);
 	scq = shift_cq_find(cq);
+	if (scq && scq->kernel) {
+		ret = shift_kernel_cq_arm(scq, cq, flags);
+		goto out;
+	}
 	if (scq && READ_ONCE(scq->registered)) {
 		spin_lock_bh(&scq->lock);
 		scq->armed |= flags & IB_CQ_SOLICITED_MASK;
@@ -158,6 +173,7 @@ static int wrap_req_notify_cq(struct ib_cq *cq, enum ib_cq_notify_flags flags)
 	 * that polls once for each event would get one event too many.
 	 */
 	ret = sdev->saved.req_notify_cq(cq, flags);
+out:
 	rcu_read_unlock();
 	return ret;
 }

@@ -7,9 +7,11 @@
  */
 #include <linux/module.h>
 #include <linux/mutex.h>
+#include "core/kernel_cq.h"
 #include "core/kernel_qp.h"
 #include "core/object.h"
 #include "core/qp.h"
+#include "provider/provider.h"
 #include "pure/ulp.h"
 #include "verbs/verbs.h"
 
@@ -65,6 +67,13 @@ enum shift_ulp shift_kernel_user(const struct ib_qp *qp)
 /* Who makes or drops the shadow of a kernel user's CQ, or changes how many use it. */
 static DEFINE_MUTEX(kernel_cqs);
 
+static struct shift_cq *kernel_cq_track(struct shift_dev *sdev, struct ib_cq *cq)
+{
+	struct shift_kernel_cq *kernel = shift_kernel_cq_new(cq);
+
+	return kernel ? shift_cq_track_kernel(sdev, cq, &shift_provider_kernel, kernel) : NULL;
+}
+
 /**
  * shift_kernel_cq_join - the shadow of a CQ that a tracked QP completes into
  * @sdev: its device.
@@ -83,9 +92,9 @@ struct shift_cq *shift_kernel_cq_join(struct shift_dev *sdev, struct ib_cq *cq)
 	mutex_lock(&kernel_cqs);
 	scq = shift_cq_find(cq);
 	if (!scq)
-		scq = shift_cq_track_kernel(sdev, cq);
+		scq = kernel_cq_track(sdev, cq);
 	if (scq && scq->kernel) {
-		scq->kernel_users++;
+		scq->kernel->users++;
 		shift_cq_get(scq);
 	} else {
 		scq = NULL;
@@ -100,7 +109,7 @@ void shift_kernel_cq_leave(struct shift_cq *scq)
 	if (!scq)
 		return;
 	mutex_lock(&kernel_cqs);
-	if (!--scq->kernel_users)
+	if (!--scq->kernel->users)
 		shift_cq_drop(&scq->obj);
 	mutex_unlock(&kernel_cqs);
 }
@@ -125,17 +134,16 @@ static int wrap_post_recv(struct ib_qp *qp, const struct ib_recv_wr *wr,
 }
 
 /*
- * What was polled leaves the records while the lock is held.  So this happens in the order of the
- * device, also if two threads poll the CQ.
+ * Poll the driver.  What was polled leaves the records while poll_lock is held.  So this happens in
+ * the order of the device, also if two threads poll the CQ.
  */
-static int kernel_poll(struct shift_cq *scq, struct ib_cq *cq, int num, struct ib_wc *wc)
+static int kernel_poll_driver(struct shift_cq *scq, struct ib_cq *cq, int num, struct ib_wc *wc)
 {
 	const struct ib_qp *last = NULL;
 	struct shift_qp *sqp = NULL;
-	unsigned long flags;
 	int i, n;
 
-	spin_lock_irqsave(&scq->poll_lock, flags);
+	lockdep_assert_held(&scq->kernel->poll_lock);
 	n = scq->sdev->saved.poll_cq(cq, num, wc);
 	for (i = 0; i < n; i++) {
 		if (wc[i].qp != last) {
@@ -146,7 +154,26 @@ static int kernel_poll(struct shift_cq *scq, struct ib_cq *cq, int num, struct i
 		if (sqp && sqp->kernel)
 			shift_kernel_polled(sqp, &wc[i]);
 	}
-	spin_unlock_irqrestore(&scq->poll_lock, flags);
+	return n;
+}
+
+/*
+ * The side ring comes first, and only when it is empty the driver's CQ: what is in it is older than
+ * what the driver has of the same QP.
+ */
+static int kernel_poll(struct shift_cq *scq, struct ib_cq *cq, int num, struct ib_wc *wc)
+{
+	unsigned long flags;
+	int n, more;
+
+	spin_lock_irqsave(&scq->kernel->poll_lock, flags);
+	n = shift_kernel_cq_take(scq->kernel, num, wc);
+	if (n < num) {
+		more = kernel_poll_driver(scq, cq, num - n, wc + n);
+		if (more > 0 || !n)
+			n += more;
+	}
+	spin_unlock_irqrestore(&scq->kernel->poll_lock, flags);
 	return n;
 }
 

@@ -176,7 +176,7 @@ static noinline void qp_has_state(struct shift_qp *sqp, enum ib_qp_state to)
 		sqp->rings.start_told = false;
 		shift_provider_restarts(sqp);
 		/* others were never protected, and keep the reason for that */
-		if (sqp->rings.registered)
+		if (sqp->rings.usable)
 			shift_failover_unprotect(sqp, SHIFT_REASON_NOT_RTS);
 		shift_qp_renew_cookie(sqp);
 	}
@@ -220,7 +220,7 @@ static int wrap_modify_qp(struct ib_qp *qp, struct ib_qp_attr *attr, int mask,
 			goto unlock;
 	}
 	if (to == IB_QPS_RTS) {
-		if (sqp->app.state != IB_QPS_RTS && sqp->rings.registered) {
+		if (sqp->app.state != IB_QPS_RTS && sqp->rings.usable) {
 			if (!sqp->rings.start_told)
 				sqp->rings.provider->starts(sqp);
 			sqp->rings.start_told = false;

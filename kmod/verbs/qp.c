@@ -6,6 +6,7 @@
 #include "compat/compat.h"
 #include "core/account.h"
 #include "core/ib.h"
+#include "core/kernel_cq.h"
 #include "core/kernel_qp.h"
 #include "core/kick.h"
 #include "core/object.h"
@@ -241,6 +242,15 @@ static void qp_left(struct shift_qp *sqp)
 	shift_qp_put(sqp);
 }
 
+/* The user has destroyed its QP, and is shown no completion of it any more. */
+static void qp_forget_completions(struct shift_qp *sqp, const struct ib_qp *qp)
+{
+	if (!sqp->kernel)
+		return;
+	shift_kernel_cq_forget(sqp->scq->kernel, qp);
+	shift_kernel_cq_forget(sqp->rcq->kernel, qp);
+}
+
 static int wrap_destroy_qp(struct ib_qp *qp, struct ib_udata *udata)
 {
 	struct shift_dev *sdev;
@@ -253,6 +263,8 @@ static int wrap_destroy_qp(struct ib_qp *qp, struct ib_udata *udata)
 	detached = sqp && qp_detach(sqp);
 	if (detached && test_bit(SHIFT_QPB_FENCED, &sqp->pend.flags))
 		shift_qp_drain(qp, &sdev->saved);
+	if (detached)
+		qp_forget_completions(sqp, qp);
 	err = sdev->saved.destroy_qp(qp, udata);
 	/* only now, as other QPs of its SRQ may then take all receives to another path */
 	if (detached)

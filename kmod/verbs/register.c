@@ -242,6 +242,7 @@ int shift_qp_register(struct shift_qp *sqp, const struct shift_abi_reg_qp *reg)
 	provider->starts(sqp);
 	sqp->rings.start_told = true;
 	sqp->rings.registered = true;
+	sqp->rings.usable = true;
 	sqp->fo.reason = SHIFT_REASON_NOT_RTS;
 	mutex_unlock(&sqp->lock);
 	return 0;
@@ -271,7 +272,7 @@ void shift_qp_unregister(struct shift_qp *sqp)
 	struct shift_qp_pins pins;
 
 	mutex_lock(&sqp->lock);
-	if (!sqp->rings.registered) {
+	if (!sqp->rings.usable) {
 		mutex_unlock(&sqp->lock);
 		return;
 	}
@@ -285,6 +286,7 @@ void shift_qp_unregister(struct shift_qp *sqp)
 	pins = sqp->rings.pins;
 	memset(&sqp->rings.pins, 0, sizeof(sqp->rings.pins));
 	sqp->rings.registered = false;
+	sqp->rings.usable = false;
 	spin_unlock_bh(&sqp->ledger_lock);
 	mutex_unlock(&sqp->lock);
 	qp_pins_drop(&pins);

@@ -61,7 +61,9 @@ void shift_mw_device_gone(struct shift_dev *sdev);
 
 /* cq.c */
 extern const struct ib_device_ops shift_cq_ops;
-struct shift_cq *shift_cq_track_kernel(struct shift_dev *sdev, struct ib_cq *cq);
+struct shift_cq *shift_cq_track_kernel(struct shift_dev *sdev, struct ib_cq *cq,
+				       const struct shift_provider *provider,
+				       struct shift_kernel_cq *kernel);
 void shift_cq_drop(struct shift_obj *obj);
 void shift_cq_device_gone(struct shift_dev *sdev);
 

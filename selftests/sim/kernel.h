@@ -383,6 +383,9 @@ struct work_struct {
 	struct workqueue_struct *wq;	/* that it was queued on */
 };
 struct sim_timer { struct sim_timer *next, *prev; u64 at, seq; void (*fn)(struct sim_timer *t); };
+/* of users in the kernel, which a world has none of */
+struct tasklet_struct { int none; };
+
 struct delayed_work { struct work_struct work; struct sim_timer timer; };
 struct workqueue_struct;
 #define DECLARE_WORK(n, f) struct work_struct n = { .func = (f), .end = -1 }

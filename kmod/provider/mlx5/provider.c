@@ -278,6 +278,8 @@ static void mlx5_rebased(struct shift_qp *sqp, const struct shift_abi_rebase *ba
 
 static const struct shift_cq_ops mlx5_cq_ops = {
 	.pin = mlx5_pin_cq,
+	.room = shift_cq_side_room,
+	.put = shift_cq_side_put,
 	.armed = mlx5_armed,
 	.sleeps = mlx5_sleeps,
 };

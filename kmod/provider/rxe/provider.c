@@ -227,6 +227,8 @@ static void rxe_recvs_completed(struct shift_qp *sqp, u64 seq)
 static const struct shift_cq_ops rxe_cq_ops = {
 	.pin = rxe_pin_cq,
 	.leaves = shift_cq_count_settle,
+	.room = shift_cq_side_room,
+	.put = shift_cq_side_put,
 };
 
 const struct shift_provider shift_provider_rxe = {

@@ -5,6 +5,7 @@
  */
 #include "core/account.h"
 #include "core/ib.h"
+#include "core/kernel_cq.h"
 #include "core/kernel_qp.h"
 #include "core/node.h"
 #include "core/qp.h"
@@ -18,12 +19,20 @@
 /* verbs/gsi.c: nothing is posted on QP 1 */
 void shift_gsi_posting(struct ib_qp *qp, const struct ib_send_wr *wr) { }
 
-/* core/kernel_qp.c, verbs/kernel.c: the kernel has no users of its own */
+/* core/kernel_cq.c, core/kernel_qp.c, verbs/kernel.c: the kernel has no users of its own */
 const struct ib_device_ops shift_kernel_ops;
 bool shift_kernel_users(void) { return false; }
 enum shift_ulp shift_kernel_user(const struct ib_qp *qp) { return SHIFT_ULP_NONE; }
 struct shift_cq *shift_kernel_cq_join(struct shift_dev *sdev, struct ib_cq *cq) { return NULL; }
 void shift_kernel_cq_leave(struct shift_cq *scq) { }
+void shift_kernel_cq_end(struct shift_kernel_cq *kernel) { }
+void shift_kernel_cq_free(struct shift_kernel_cq *kernel) { }
+void shift_kernel_cq_forget(struct shift_kernel_cq *kernel, const struct ib_qp *qp) { }
+int shift_kernel_cq_arm(struct shift_cq *scq, struct ib_cq *cq, enum ib_cq_notify_flags flags)
+{
+	return -EOPNOTSUPP;
+}
+
 struct shift_kernel_qp *shift_kernel_qp_new(enum shift_ulp ulp, const struct ib_qp_init_attr *attr)
 {
 	return NULL;

@@ -281,7 +281,9 @@ static const struct shift_srq_ops sim_srq_ops = {
 	.post = sim_srq_post, .posted = sim_srq_posted,
 };
 
-static const struct shift_cq_ops sim_cq_ops = { .pin = sim_pin_cq };
+static const struct shift_cq_ops sim_cq_ops = {
+	.pin = sim_pin_cq, .room = shift_cq_side_room, .put = shift_cq_side_put,
+};
 
 static const struct shift_provider sim_provider = {
 	.id = 1, .driver = RDMA_DRIVER_SIM,

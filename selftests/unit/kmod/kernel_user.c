@@ -6,23 +6,19 @@
  * RESET, errors, drain.
  *
  *	insmod rds_rdma.ko dev=rxe0 rounds=50
+ *	insmod rds_rdma.ko dev=rxe0 rounds=50 pushes=1
+ *
+ * With pushes=1 completions are pushed as well that no device has: kernel_push.c.
  *
  * It never stays: loading it gives -EAGAIN if all went well.  Two QPs of one device are connected
  * to each other.
  */
 #define pr_fmt(fmt) KBUILD_MODNAME ": " fmt
 
-#include <linux/completion.h>
 #include <linux/module.h>
 #include <linux/slab.h>
 #include <rdma/ib_cache.h>
-#include <rdma/ib_verbs.h>
-
-#define DEPTH		16
-#define CHAIN		4	/* requests that are posted together, the last of them signaled */
-#define LENGTH		64
-#define MAX_SGE		2
-#define WAIT		(30 * HZ)
+#include "kernel_user.h"
 
 static char *dev = "rxe0";
 module_param(dev, charp, 0444);
@@ -36,24 +32,11 @@ static unsigned int gid_index = 1;
 module_param(gid_index, uint, 0444);
 MODULE_PARM_DESC(gid_index, "of the device's address");
 
-/* One request that completes: what came of it. */
-struct token {
-	struct ib_cqe cqe;
-	struct completion done;
-	enum ib_wc_status status;
-};
+static bool pushes;
+module_param(pushes, bool, 0444);
+MODULE_PARM_DESC(pushes, "push completions that no device has; rdma_shift tracks this user");
 
-static struct kernel_user {
-	struct ib_device *ibdev;
-	enum ib_poll_context ctx;
-	struct ib_pd *pd;
-	struct ib_cq *cq;
-	struct ib_qp *qp[2];
-	struct ib_mr *mr;
-	u8 *memory;
-	u64 dma;
-	struct token send, recv[CHAIN];
-} the_user;
+static struct kernel_user the_user;
 
 static void token_done(struct ib_cq *cq, struct ib_wc *wc)
 {
@@ -63,13 +46,13 @@ static void token_done(struct ib_cq *cq, struct ib_wc *wc)
 	complete(&token->done);
 }
 
-static void token_begin(struct token *token)
+void token_begin(struct token *token)
 {
 	token->cqe.done = token_done;
 	init_completion(&token->done);
 }
 
-static int token_wait(struct kernel_user *u, struct token *token)
+int token_wait(struct kernel_user *u, struct token *token)
 {
 	unsigned long end = jiffies + WAIT;
 
@@ -287,7 +270,10 @@ static int work(struct kernel_user *u)
 	int err = qps_connect(u);
 
 	for (i = 0; !err && i < rounds; i++) {
-		err = exchange(u, i);
+		if (pushes)
+			err = kernel_push_some(u, i);
+		if (!err)
+			err = exchange(u, i);
 		if (!err)
 			err = refused(u);
 		if (!err)
@@ -306,8 +292,12 @@ static int work(struct kernel_user *u)
 	/* what was posted is gone, so that the drain finds room */
 	if (!err)
 		err = qps_reset(u) ?: qps_connect(u);
+	if (!err && pushes)
+		err = kernel_push_drain(u);
 	ib_drain_qp(u->qp[0]);
 	ib_drain_qp(u->qp[1]);
+	if (!err && pushes)
+		err = kernel_push_destroy(u);
 	return err;
 }
 
@@ -378,10 +368,17 @@ static int __init kernel_user_init(void)
 	the_user.ibdev = ib_device_get_by_name(dev, RDMA_DRIVER_UNKNOWN);
 	if (!the_user.ibdev)
 		return -ENODEV;
+	if (pushes)
+		err = kernel_push_init();
 	for (i = 0; !err && i < ARRAY_SIZE(ways); i++) {
 		err = user_run(&the_user, ways[i]);
 		if (err)
 			pr_err("way of polling %d: %d\n", ways[i], err);
+	}
+	if (!err && pushes) {
+		err = kernel_push_handler(&the_user);
+		if (err)
+			pr_err("own handler: %d\n", err);
 	}
 	ib_device_put(the_user.ibdev);
 	return err ?: -EAGAIN;

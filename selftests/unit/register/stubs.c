@@ -68,6 +68,8 @@ void shift_replay_doorbell(struct shift_qp *sqp) { }
 void shift_recv_doorbell(struct shift_qp *sqp) { }
 void shift_srq_doorbell(struct shift_srq *ssrq) { }
 void shift_cq_count_settle(const struct shift_cq *scq) { }
+int shift_cq_side_room(const struct shift_cq *scq) { return -ENODEV; }
+void shift_cq_side_put(struct shift_cq *scq, struct shift_qp *sqp, const struct shift_abi_wc *wc) { }
 long shift_handback_kick(struct shift_qp *sqp) { return -ENOTCONN; }
 enum shift_abi_cqe_answer shift_cqe_filter(struct shift_qp *sqp, const struct shift_cq *scq,
 					   u32 status, struct shift_account *account)

@@ -1,0 +1,53 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/*
+ * CQs of users in the kernel, and the side ring from which such a user polls completions of work
+ * that was replayed: Documentation/internals/kernel-users.md.
+ */
+#ifndef SHIFT_CORE_KERNEL_CQ_H
+#define SHIFT_CORE_KERNEL_CQ_H
+
+#include <linux/interrupt.h>
+#include <linux/spinlock.h>
+#include <rdma/ib_verbs.h>
+
+struct shift_abi_wc;
+struct shift_cq;
+struct shift_qp;
+
+/**
+ * struct shift_kernel_cq - what only the shadow of a kernel user's CQ has
+ * @users: queues of tracked QPs that complete into it; verbs/kernel.c.
+ * @cq: the CQ; not touched once @ended is set and @wake is over.
+ * @poll_lock: held while the CQ is polled; protects the rest.  Any context; innermost but for the
+ *	locks of queues.
+ * @armed: IB_CQ_SOLICITED, IB_CQ_NEXT_COMP; 0: its user waits for no event.
+ * @ended: its handler is not called any more.
+ * @wake: calls the handler.
+ * @entries: of @wc, a power of two.
+ * @producer, @consumer: free-running.
+ * @wc: the side ring.
+ */
+struct shift_kernel_cq {
+	struct rcu_head rcu;
+	unsigned int users;
+	struct ib_cq *cq;
+
+	spinlock_t poll_lock;
+	u8 armed;
+	bool ended;
+	struct tasklet_struct wake;
+	u32 entries;
+	u32 producer, consumer;
+	struct ib_wc wc[];
+};
+
+struct shift_kernel_cq *shift_kernel_cq_new(struct ib_cq *cq);
+void shift_kernel_cq_end(struct shift_kernel_cq *kernel);
+void shift_kernel_cq_free(struct shift_kernel_cq *kernel);
+int shift_kernel_cq_room(const struct shift_cq *scq);
+void shift_kernel_cq_put(struct shift_cq *scq, struct shift_qp *sqp, const struct shift_abi_wc *wc);
+int shift_kernel_cq_take(struct shift_kernel_cq *kernel, int num, struct ib_wc *wc);
+void shift_kernel_cq_forget(struct shift_kernel_cq *kernel, const struct ib_qp *qp);
+int shift_kernel_cq_arm(struct shift_cq *scq, struct ib_cq *cq, enum ib_cq_notify_flags flags);
+
+#endif /* SHIFT_CORE_KERNEL_CQ_H */
