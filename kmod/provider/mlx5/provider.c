@@ -300,6 +300,7 @@ const struct shift_provider shift_provider_mlx5 = {
 	.hold = mlx5_hold,
 	.still = shift_mlx5_still,
 	.keeps = mlx5_keeps,
+	.holds_flushes = shift_mlx5_holds_flushes,
 	.doorbell = mlx5_doorbell,
 	.fence = shift_mlx5_fence,
 	.away_flags = mlx5_away_flags,
