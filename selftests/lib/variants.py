@@ -100,7 +100,6 @@ VARIANTS = {
             "failback: local cable, plugged again, pulled again",
             "exactly_once: the answer to one send_imm is lost",
             "exactly_once: the answer to one write_imm is lost",
-            "exactly_once: the answer to one cas is lost",
             *(f"random_schedule: {number} of *" for number in (1, 2, 3, 4)),
             "failover: silent loss, found by heartbeats", "protocols: simple, *",
             "after_failover: fences on the backup, requests lost", "handed back: WRITE",
