@@ -130,6 +130,8 @@ static inline void shift_vm_flags_set(struct vm_area_struct *vma, unsigned long 
 #endif
 }
 
+/* SHIFT_HAVE_RXE_FLUSH: rxe has FLUSH; used in provider/rxe/. */
+
 /* the file of a struct fd; a macro where it exists, so it needs no probe */
 #ifndef fd_file
 #define fd_file(f)	((f).file)

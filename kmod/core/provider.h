@@ -146,7 +146,9 @@ struct shift_srq_ops {
  * @still: has all that was posted been completed?  @done: out: a number that grows with each
  *	completion; 0 if there was none that is known.
  * @once: is an atomic outstanding?  NULL: then it is not movable.
- * @keeps: was something posted that a proxy QP may not post?  NULL: never.
+ * @keeps: was something posted not long ago that a proxy QP may not post?  NULL: never.
+ * @holds_flushes: have its CQs room for all that is flushed if it breaks?  NULL: it is not handed
+ *	back.
  * @doorbell: the QP stays on its own device: ring doorbells that were kept back.
  *
  * @fence: stop the QP for good, and fill ledger and receives with what has no completion.
@@ -198,6 +200,7 @@ struct shift_provider {
 	bool (*still)(struct shift_qp *sqp, u32 *done);
 	bool (*once)(struct shift_qp *sqp);
 	bool (*keeps)(struct shift_qp *sqp);
+	bool (*holds_flushes)(struct shift_qp *sqp);
 	void (*doorbell)(struct shift_qp *sqp);
 
 	int (*fence)(struct shift_qp *sqp, bool *errored);

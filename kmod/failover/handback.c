@@ -20,6 +20,7 @@
 #include "core/kick.h"
 #include "core/node.h"
 #include "core/object.h"
+#include "core/provider.h"
 #include "core/qp.h"
 #include "core/ring.h"
 #include "core/stat.h"
@@ -40,6 +41,17 @@ bool shift_handback_awake(const struct shift_qp *sqp)
 	return ktime_get_ns() - READ_ONCE(sqp->handback.awake_ns) < shift_scaled_ns(SHIFT_AWAKE_MS);
 }
 
+/*
+ * Has a CQ of its own device no room for what that flushes?  If the QP broke by itself, the device
+ * may have overrun it then, and never writes to it again.
+ */
+static bool cq_may_be_dead(struct shift_qp *sqp)
+{
+	const struct shift_provider *provider = sqp->rings.provider;
+
+	return !provider->holds_flushes || !provider->holds_flushes(sqp);
+}
+
 static bool fits_here(struct shift_qp *sqp)
 {
 	return READ_ONCE(handback) && sqp->rings.rebases && sqp->rings.usable && sqp->qp &&
@@ -47,7 +59,8 @@ static bool fits_here(struct shift_qp *sqp)
 	       !sqp->srqm.ssrq && !sqp->rings.tracks_mws && !sqp->fo.stop_status &&
 	       !sqp->move.until &&
 	       !shift_qp_is_drained(sqp) && !READ_ONCE(sqp->sdev->port_down) &&
-	       READ_ONCE(sqp->handback.rebase) != SHIFT_REBASE_BUSY && shift_path_healthy(sqp);
+	       READ_ONCE(sqp->handback.rebase) != SHIFT_REBASE_BUSY && !cq_may_be_dead(sqp) &&
+	       shift_path_healthy(sqp);
 }
 
 /*

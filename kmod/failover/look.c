@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Administrators are told before a fault which QPs hold work that cannot be moved.  Each QP looks
+ * Which QPs hold work that cannot be moved.  Administrators are told before a fault: each QP looks
  * into its rings in its own work item.  Who asks takes no lock of a QP's, and waits for a moment
  * only.
  */
@@ -8,6 +8,7 @@
 #include <linux/wait.h>
 #include "core/kick.h"
 #include "core/node.h"
+#include "core/provider.h"
 #include "core/qp.h"
 #include "failover/failover.h"
 #include "failover/internal.h"
@@ -55,6 +56,61 @@ void shift_look_all(void)
 	wait_event_killable_timeout(looked, !atomic_read(&looks), shift_scaled_jiffies(LOOK_MS));
 }
 
+/*
+ * If this QP or the peer's is on an SRQ, staying for an atomic would keep the SRQ's other QPs,
+ * which can move.
+ */
+static bool may_stay_alone(const struct shift_qp *sqp)
+{
+	return sqp->peer.alone && !sqp->srqm.ssrq;
+}
+
+/*
+ * May the application post an operation soon that no proxy QP may post?  It would be an error once
+ * the QP has left, while the QP's own NIC may outlast the fault.
+ */
+static bool stays_in_hope(struct shift_qp *sqp)
+{
+	const struct shift_provider *provider = sqp->rings.provider;
+
+	return provider && provider->keeps && may_stay_alone(sqp) &&
+	       !test_bit(SHIFT_QPB_ERRORED, &sqp->pend.flags) && provider->keeps(sqp);
+}
+
+/*
+ * Is an atomic outstanding that no other NIC may execute?  A fence would make an error of it,
+ * executed or not, while its own NIC repeats it, and has the answer if the path is back in time.
+ */
+static bool stays_for_answer(struct shift_qp *sqp)
+{
+	const struct shift_provider *provider = sqp->rings.provider;
+
+	return !sqp->peer.atomic && may_stay_alone(sqp) && !provider->keeps && provider->once &&
+	       provider->once(sqp);
+}
+
+/**
+ * shift_qp_stays - does a QP stay on its default NIC, though the path has failed?
+ * @sqp: the QP, locked.
+ * @hopeful: as far as the peer knows, the QP's own retries may succeed.
+ *
+ * Context: process context.
+ * Return: 0; -EOPNOTSUPP: it holds work that cannot be moved; -EAGAIN: it stays for as long as its
+ * own retries last, or it is not known now.
+ */
+int shift_qp_stays(struct shift_qp *sqp, bool hopeful)
+{
+	int err;
+
+	lockdep_assert_held(&sqp->lock);
+	err = shift_provider_movable(sqp);
+	if (!err && stays_for_answer(sqp))
+		err = -EOPNOTSUPP;
+	if (!err && hopeful && stays_in_hope(sqp))
+		err = -EAGAIN;
+	return err;
+}
+
 /**
  * shift_qp_look - see whether the outstanding work of a QP can be moved
  * @sqp: the QP, locked.
@@ -69,7 +125,8 @@ void shift_qp_look(struct shift_qp *sqp)
 	bool stuck;
 
 	lockdep_assert_held(&sqp->lock);
-	stuck = sqp->fo.state == SHIFT_ST_RUN && !sqp->fo.path && shift_provider_movable(sqp);
+	stuck = sqp->fo.state == SHIFT_ST_RUN && !sqp->fo.path &&
+		(shift_provider_movable(sqp) || stays_in_hope(sqp));
 	WRITE_ONCE(sqp->fo.stuck, stuck);
 	if (stuck)
 		shift_qp_watch(sqp);

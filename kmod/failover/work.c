@@ -43,30 +43,12 @@ static enum shift_event message_event(const struct shift_msg *m)
 }
 
 /*
- * 0, or an error: a QP on its default NIC holds work that cannot be moved.  That includes an atomic
- * that no other NIC may execute: a fence would make an error of it, executed or not, while its own
- * NIC repeats it, and has the answer if the path is back in time.  But if this QP or the peer's is
- * on an SRQ, staying would keep the SRQ's other QPs, which can move.
- */
-static int work_stays(struct shift_qp *sqp)
-{
-	const struct shift_provider *provider = sqp->rings.provider;
-	int err = shift_provider_movable(sqp);
-
-	if (!err && !sqp->peer.atomic && sqp->peer.alone && !sqp->srqm.ssrq && provider->once &&
-	    provider->once(sqp))
-		err = -EOPNOTSUPP;
-	return err;
-}
-
-/*
  * Does a QP on its default NIC hold work that cannot be moved?  Its protection ends then, and the
- * application sees the QP's own error.  If that cannot be told now, it is asked again later.
+ * application sees the QP's own error.  If that cannot be told now, or the QP stays only as long as
+ * its own retries last, it is asked again later.
  */
-static bool qp_is_immovable(struct shift_qp *sqp)
+static bool qp_is_immovable(struct shift_qp *sqp, int err)
 {
-	int err = work_stays(sqp);
-
 	if (err && err != -EAGAIN)
 		shift_failover_unprotect(sqp, SHIFT_REASON_OPERATION);
 	else if (err && READ_ONCE(sqp->sdev->port_down))
@@ -82,8 +64,12 @@ static bool req_is_refused(struct shift_qp *sqp, const struct shift_msg *m)
 {
 	int err;
 
-	if (!shift_move_settles(m->req.cause))
-		return !sqp->fo.path && qp_is_immovable(sqp);
+	if (!shift_move_settles(m->req.cause)) {
+		if (sqp->fo.path)
+			return false;
+		/* if the peer's QP is broken, no retries of this one can bring it back */
+		return qp_is_immovable(sqp, shift_qp_stays(sqp, m->req.cause != SHIFT_CAUSE_CQE));
+	}
 	if (shift_move_stays(sqp))
 		return true;
 	if (m->req.cause != SHIFT_CAUSE_OPERATOR || !shift_path_healthy(sqp) ||
@@ -225,8 +211,10 @@ static void handle_fault(struct shift_qp *sqp)
 	    !error_is_fault(sqp))
 		return;
 	if (sqp->fo.path == 0 && !test_bit(SHIFT_QPB_ERRORED, &sqp->pend.flags)) {
+		int err = shift_qp_stays(sqp, true);
+
 		/* heartbeats may be lost on a path that works: that does not end the protection */
-		if (cause == SHIFT_CAUSE_HEARTBEAT ? work_stays(sqp) : qp_is_immovable(sqp))
+		if (cause == SHIFT_CAUSE_HEARTBEAT ? err : qp_is_immovable(sqp, err))
 			return;
 	}
 	shift_failover_because(sqp, cause, false);

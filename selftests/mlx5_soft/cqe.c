@@ -22,7 +22,7 @@ static const struct {
 	{ IB_WC_LOC_LEN_ERR, MLX5_CQE_SYNDROME_LOCAL_LENGTH_ERR, 0x32 },
 	{ IB_WC_LOC_QP_OP_ERR, MLX5_CQE_SYNDROME_LOCAL_QP_OP_ERR, 0x68 },
 	{ IB_WC_LOC_PROT_ERR, MLX5_CQE_SYNDROME_LOCAL_PROT_ERR, 0x51 },
-	{ IB_WC_WR_FLUSH_ERR, MLX5_CQE_SYNDROME_WR_FLUSH_ERR, 0xf5 },
+	{ IB_WC_WR_FLUSH_ERR, MLX5_CQE_SYNDROME_WR_FLUSH_ERR, 0xf9 },
 	{ IB_WC_MW_BIND_ERR, MLX5_CQE_SYNDROME_MW_BIND_ERR, 0x74 },
 	{ IB_WC_BAD_RESP_ERR, MLX5_CQE_SYNDROME_BAD_RESP_ERR, 0x83 },
 	{ IB_WC_LOC_ACCESS_ERR, MLX5_CQE_SYNDROME_LOCAL_ACCESS_ERR, 0x54 },
@@ -111,8 +111,9 @@ static __be32 cqe_resource(struct mls_qp *qp, bool responder)
 	return cpu_to_be32(responder && qp->srq ? qp->srq->srqn : 0);
 }
 
-static void cqe_error(struct mls_cq *cq, struct mls_qp *qp, bool responder, u8 opcode,
-		      u16 index, u8 syndrome)
+/* A ConnectX-6 leaves out opcode and byte count: Documentation/internals/mlx5.md. */
+static void cqe_error(struct mls_cq *cq, struct mls_qp *qp, bool responder, u16 index,
+		      u8 syndrome)
 {
 	union {
 		struct mlx5_err_cqe err;
@@ -122,7 +123,7 @@ static void cqe_error(struct mls_cq *cq, struct mls_qp *qp, bool responder, u8 o
 	u.err.srqn = cqe_resource(qp, responder);
 	u.err.vendor_err_synd = vendor_syndrome(syndrome);
 	u.err.syndrome = syndrome;
-	u.err.s_wqe_opcode_qpn = cpu_to_be32(opcode << 24 | qp->number);
+	u.err.s_wqe_opcode_qpn = cpu_to_be32(qp->number);
 	u.err.wqe_counter = cpu_to_be16(index);
 	cq_write(cq, &u.cqe, responder ? MLX5_CQE_RESP_ERR : MLX5_CQE_REQ_ERR, true);
 	if (syndrome == MLX5_CQE_SYNDROME_WR_FLUSH_ERR)
@@ -138,7 +139,7 @@ void mls_cqe_send(struct mls_qp *qp, const struct mls_flight *flight, u8 syndrom
 	struct mlx5_cqe64 cqe = {};
 
 	if (syndrome) {
-		cqe_error(cq, qp, false, flight->opcode, flight->index, syndrome);
+		cqe_error(cq, qp, false, flight->index, syndrome);
 		return;
 	}
 	if (!flight->signaled)
@@ -171,7 +172,7 @@ void mls_cqe_recv(struct mls_qp *qp, u16 index, const struct ib_wc *wc)
 	u8 opcode, syndrome = mls_syndrome(wc->status);
 
 	if (syndrome) {
-		cqe_error(cq, qp, true, 0, index, syndrome);
+		cqe_error(cq, qp, true, index, syndrome);
 		return;
 	}
 	opcode = recv_opcode(wc, &cqe);
@@ -182,12 +183,11 @@ void mls_cqe_recv(struct mls_qp *qp, u16 index, const struct ib_wc *wc)
 	cq_write(cq, &cqe, opcode, true);
 }
 
-void mls_cqe_flush(struct mls_qp *qp, enum mls_kind kind, u16 index, u8 opcode)
+void mls_cqe_flush(struct mls_qp *qp, enum mls_kind kind, u16 index)
 {
 	struct ib_cq *cq = kind == MLS_SEND ? qp->ibqp.send_cq : qp->ibqp.recv_cq;
 
-	cqe_error(to_mls_cq(cq), qp, kind != MLS_SEND, opcode, index,
-		  MLX5_CQE_SYNDROME_WR_FLUSH_ERR);
+	cqe_error(to_mls_cq(cq), qp, kind != MLS_SEND, index, MLX5_CQE_SYNDROME_WR_FLUSH_ERR);
 }
 
 /**

@@ -311,7 +311,7 @@ bool mls_cq_drain(struct mls_cq *cq);
 /* cqe.c */
 void mls_cqe_send(struct mls_qp *qp, const struct mls_flight *flight, u8 syndrome);
 void mls_cqe_recv(struct mls_qp *qp, u16 index, const struct ib_wc *wc);
-void mls_cqe_flush(struct mls_qp *qp, enum mls_kind kind, u16 index, u8 opcode);
+void mls_cqe_flush(struct mls_qp *qp, enum mls_kind kind, u16 index);
 int mls_cqe_resize(struct mls_cq *cq, u32 ncqe);
 void mls_cq_notify(struct mls_cq *cq);
 u8 mls_syndrome(enum ib_wc_status status);

@@ -30,7 +30,7 @@ static void rq_take(struct mls_qp *qp)
 static void rq_flush(struct mls_qp *qp, u16 db)
 {
 	while (qp->rq_head != db)
-		mls_cqe_flush(qp, MLS_RECV, qp->rq_head++, 0);
+		mls_cqe_flush(qp, MLS_RECV, qp->rq_head++);
 }
 
 /**
@@ -72,7 +72,7 @@ bool mls_rq_run(struct mls_qp *qp)
 void mls_rq_flush_held(struct mls_qp *qp)
 {
 	for (; qp->held; qp->held--)
-		mls_cqe_flush(qp, MLS_RECV, qp->held_first++, 0);
+		mls_cqe_flush(qp, MLS_RECV, qp->held_first++);
 }
 
 void mls_rq_complete(struct mls_qp *qp, const struct ib_wc *wc)

@@ -42,7 +42,7 @@ static void sq_retire(struct mls_qp *qp)
 		if (!flight->done && !flight->syndrome)
 			return;
 		if (qp->state == IB_QPS_ERR)
-			mls_cqe_flush(qp, MLS_SEND, flight->index, flight->opcode);
+			mls_cqe_flush(qp, MLS_SEND, flight->index);
 		else
 			mls_cqe_send(qp, flight, flight->syndrome);
 		if (flight->syndrome) {
@@ -119,7 +119,7 @@ static void sq_flush(struct mls_qp *qp, u16 db)
 			     (size_t)(qp->sq_head & (qp->sq_count - 1)) * MLX5_SEND_WQE_BB,
 			     &ctrl, sizeof(ctrl));
 		blocks = DIV_ROUND_UP(be32_to_cpu(ctrl.qpn_ds) & MLX5_WQE_CTRL_DS_MASK, 4);
-		mls_cqe_flush(qp, MLS_SEND, qp->sq_head, be32_to_cpu(ctrl.opmod_idx_opcode));
+		mls_cqe_flush(qp, MLS_SEND, qp->sq_head);
 		qp->sq_head += clamp_t(u16, blocks, 1, left);
 	}
 }

@@ -293,6 +293,44 @@ def stays(bed):
     counters.still("switches", "failed", "illegal", "msg_bad")
 
 
+def outlast(side, bed):
+    """Before the fault it is said of who posts them, and so it is: an outage that is shorter than
+    its NIC's own retries is outlived there, whoever's cable it is."""
+    client = bed.nodes[0]
+    verify = start(bed, "--ops", "write,fadd", "--mix", *SMALL, timeout=22)
+    shift.wait_session(bed, 2)
+    counters = shift.Counters(bed)
+    verify.go()
+    verify.more(1)
+    shift.wait_reason(client, "operation")
+    pull(bed, side)
+    if side == "remote":
+        wait_for("the peer's wish to leave is refused",
+                 lambda: counters.delta("abandoned")[1] > 0, 60)
+    else:
+        wait_for("a link is down", lambda: not shift.links_up(client), 60)
+    bed.plug_all()
+    verify.more(2)
+    shift.wait_reason(client, "operation")
+    verify.finish()
+    counters.still("switches", "failed", "illegal", "msg_bad")
+
+
+def given_up(name, value, bed):
+    """The NIC's own retries have run out: an atomic is an error, executed or not, and never
+    executed twice."""
+    verify = start(bed, "--ops", "write,fadd,cas", "--mix", "--allow-error", *SMALL)
+    counters = shift.Counters(bed)
+    verify.go()
+    verify.more(1)
+    inject(bed.nodes[0], name, value)
+    for process in (verify.client, verify.server):
+        process.expect(0, 120)
+    verify.client.wait_line("^error qp 0 wr ")
+    check(stats(bed.nodes[0])["faults"] == 1, "there was no fault")
+    counters.still("illegal", "msg_bad")
+
+
 def handbacks(options, qps, bed):
     """Home again, QPs are handed back: nothing goes through the kernel; and all of it once more."""
     nodes = bed.nodes[:2]
@@ -390,6 +428,25 @@ def stays_returned(verify, bed):
     counters.still("handbacks", "failed", "illegal", "msg_bad")
 
 
+def overrun(bed):
+    """A QP whose flushes have overrun its CQ, to which the NIC writes nothing any more: it goes on
+    by the kernel's QPs, and is not handed back."""
+    client = bed.nodes[0]
+    verify = Verify(*bed.nodes[:2], *SMALL, "--small-cq", "--signal-every", 16)
+    shift.wait_reason(client, "operation")
+    counters = shift.Counters(bed)
+    verify.go()
+    verify.more(1)
+    inject(client, "lose_ack", 3)
+    on_backup(bed, 1)
+    verify.more(2)
+    shift.home(bed, 1)
+    verify.more(60)       # a try takes some seconds
+    check({row["state"] for row in shift.qps(client)} == {"returned"}, f"{shift.qps(client)}")
+    verify.finish()
+    counters.still("handbacks", "failed", "illegal", "msg_bad")
+
+
 def not_covered(reason, options, bed):
     """Unprotected, and as without the module."""
     client = bed.nodes[0]
@@ -451,6 +508,10 @@ def register():
             ("the device goes silent", own_silence, FULL),
             ("an error of the application's own", own_error, FULL),
             ("atomics stay on their device", stays, FULL),
+            ("atomics outlast an outage, the client's cable", partial(outlast, "local"), FULL),
+            ("atomics outlast an outage, the server's cable", partial(outlast, "remote"), FULL),
+            ("atomics, an ACK that the device loses", partial(given_up, "lose_ack", 3), FULL),
+            ("atomics, retries that run out", partial(given_up, "fail_next", 0x15), FULL),
             ("completions of 128 bytes", wide, FULL),
             ("handed back: WRITE", partial(handbacks, [], 1), MORE),
             ("handed back: all but atomics", partial(
@@ -466,6 +527,7 @@ def register():
             ("not handed back: asleep", not_handed_back, FULL),
             ("unprotected: on an SRQ, by the module parameter", partial(
                 not_covered, "srq", ["--ops", "send", "--srq"]), FULL),
+            ("not handed back: its CQ was overrun", overrun, FULL),
             ("unprotected: a CQ without room for a flush", partial(
                 not_covered, "operation", ["--small-cq", "--signal-every", 16]), FULL)):
         add("mlx5", name, partial(on_mlx5, function), kernels)
@@ -499,7 +561,6 @@ SHORT = ("control: *", "random_schedule: *",
          "after_failover: send answers lost --shared-cq --bidir",
          "after_failover: fences on the backup, requests lost",
          "after_failover: one CQ for all, asleep", "after_failover: one CQ for QPs in every state",
-         "after_failover: atomics: *",
          "dead_nic: unknown: *", "protocols: simple, packets lost, the client's*",
          "protocols: ll128, answers lost, the client's*",
          "protocols: a QP to itself moves and comes back",
@@ -507,12 +568,14 @@ SHORT = ("control: *", "random_schedule: *",
          "second_failure: a cable goes in the handshake, after 2 packets, all come back")
 # What the device cannot do: to come back under an application's hands; windows; events of
 # solicited receives only. What of mlx5 is not protected: SRQs (so UCX, whose QPs are on one), a CQ
-# that a flush would overrun; the kernel's driver posts no atomics. What libmlx5 does otherwise: at
-# RESET it drops what was not polled, and it may wake once more than it was asked to. What finds its
-# device by an address, as RDMA CM does, finds the one below. kmemleak is looked at once.
+# that a flush would overrun. Atomics, which the kernel's driver does not post, stay: see the tests
+# above. What libmlx5 does otherwise: at RESET it drops what was not polled, and it may wake once
+# more than it was asked to. What finds its device by an address, as RDMA CM does, finds the one
+# below. kmemleak is looked at once.
 LEFT_OUT = ("perftest: *srq*", "perftest: ib_atomic*", "programs: rping", "programs: ucmatose",
             "programs: Open MPI*", "programs: UCX*", "programs: pyverbs*", "*: *--srq",
-            "exactly_once: one fadd *", "exactly_once: one cas *",
+            "exactly_once: one fadd *", "exactly_once: one cas *", "after_failover: atomics: *",
+            "exactly_once: the answer to one fadd *", "exactly_once: the answer to one cas *",
             "exactly_once: an operator's move *", "exactly_once: * come* home*",
             "operations: module: send_inv", "operations: module: mw", "dead_nic: *atomic*",
             "operations: *solicited events", "application_qp: reset as errors are kept back",

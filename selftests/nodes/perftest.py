@@ -182,13 +182,18 @@ def atomic_bw_lost(bed):
 
 
 def atomics_stay(lost, pull, bed):
-    """No other NIC may execute what is under way: its own one does, or tells, after the outage."""
-    run = Run(bed, "ib_atomic_lat", "-n", 6000, much=1 << 15)
+    """No other NIC may execute what is under way: its own one does, or tells, after the outage.
+
+    A QP that has survived is protected again.
+    """
+    run = Run(bed, "ib_atomic_lat", "-n", 12000, much=1 << 15)
     bed.drop(run.server, 0, direction="in" if lost == "RC_FETCH_ADD" else "out", opcode=lost)
     wait_for("a packet lost", lambda: dropped(bed))
     bed.nodes[pull].link(0, False)
     shift.wait_reason(run.client, "operation")
+    apart = shift.Counters(bed)
     bed.plug_all()
+    wait_for("its QPs are protected again", lambda: min(apart.delta("paired")) >= 1, 120)
     run.running.expect(0, 180)
     run.serving.expect(0, 60)
     run.counters.still("switches", "failed", "illegal", "msg_bad")

@@ -6,7 +6,7 @@ from functools import partial
 import shift
 from registry import FULL, MAIN, STOCK, add, test
 from testbed import CONTROL_RAIL, TOP, check, wait_for
-from traffic import QP_TIMEOUT, SPOILT_RECEIVE, spoilt_receive
+from traffic import QP_TIMEOUT, SPOILT_RECEIVE, Verify, spoilt_receive
 from nodes.failover import (beating, dropped, fall_back, goes_silent, pull, shape, start,
                             survives)
 from nodes.failback import BIDIR, everywhere, home, telling
@@ -499,6 +499,23 @@ def small_queue(bed):
     counters.moved("returns", QPS)
     counters.moved("switches", 3 * QPS)
     counters.still("failed", "illegal", "msg_bad")
+
+
+@test("second_failure", "a small CQ and unsignaled work: unprotected before the fault", ("6.12",))
+def too_small_queue(bed):
+    """Where flushes are counted, each of which has to be in the CQ: as without the module."""
+    client = bed.nodes[0]
+    verify = Verify(*bed.nodes[:2], "--size", 4096, "--depth", 128, "--signal-every", 64,
+                    "--chain", 32, "--small-cq", "--progress", 100, "--qp-timeout", QP_TIMEOUT)
+    shift.wait_reason(client, "operation")
+    counters = shift.Counters(bed)
+    verify.go()
+    verify.more(1)
+    shift.wait_reason(client, "operation")
+    pull(bed, "local")
+    verify.client.expect(3, 120)
+    counters.still("switches", "swallowed", "illegal", "msg_bad")
+    bed.stop_processes()
 
 
 def cut_at_once(bed, take_back):

@@ -11,25 +11,29 @@ from nodes.failover import pull
 
 # A QP that is on its way to be protected shows one of these.
 PASSING = ("not-rts", "no-session", "peer-unprotected")
-# What may be unprotected, and why: {reason: words of the shape}. A QP of mlx5 that cannot send is
-# not registered (rdma-core/README.md); its peer is the one that receives nothing.
-WITHOUT_SENDS = {"no-provider": ("0 sends, ",), "peer-unprotected": (" 0 receives, ",)}
+MOST = "-1"     # a depth: as many as the device has
+# What may be unprotected, and why: {reason: shapes, of which one has to fit}. A QP of mlx5 that
+# cannot send is not registered (rdma-core/README.md), and its peer has nobody to move with.
+WITHOUT_SENDS = {"no-provider": ({"sends": "0"},), "peer-unprotected": ({"peer_sends": "0"},)}
+# rxe has queues of 2^20 requests, whose memory is more than the module pins.
+RXE = {"no-provider": ({"sends": MOST}, {"receives": MOST}),
+       "peer-unprotected": ({"peer_sends": MOST}, {"peer_receives": MOST})}
 LEAST = 20      # that are protected on each device
 
 
 def listed(end):
-    """What a program says of its QPs: {number: shape}."""
+    """What a program says of its QPs: {number: {what: value}}."""
     seen = len(end.lines)
     end.send("list")
     count = int(Ends.said(end, seen))
     end.wait_line("", 60, start=seen + count)
-    rows = [line.partition(" ") for _, line in end.lines[seen + 1:seen + 1 + count]]
-    return {int(number): shape for number, _, shape in rows}
+    rows = [line.split() for _, line in end.lines[seen + 1:seen + 1 + count]]
+    return {int(number): dict(word.split("=") for word in shape) for number, *shape in rows}
 
 
 def fits(shape, reason, unprotected):
     """Whether a QP of that shape may be unprotected for that reason."""
-    return any(word in shape for word in unprotected.get(reason, ()))
+    return any(kind.items() <= shape.items() for kind in unprotected.get(reason, ()))
 
 
 def decided(node, shapes, unprotected):
@@ -89,5 +93,5 @@ def shapes(side, unprotected, bed):
     ends.close()
 
 
-add("shapes", "each is moved, the client's cable", partial(shapes, "local", {}), MAIN)
-add("shapes", "each is moved, the server's cable", partial(shapes, "remote", {}), STOCK)
+add("shapes", "each is moved, the client's cable", partial(shapes, "local", RXE), MAIN)
+add("shapes", "each is moved, the server's cable", partial(shapes, "remote", RXE), STOCK)

@@ -160,6 +160,19 @@ static bool cq_fits(const struct shift_qp *sqp, u32 send, u32 recv)
 	return send >= sends && recv >= recvs;
 }
 
+/* Have its CQs, if they are registered, room for all that is flushed if it breaks?  sqp->lock. */
+bool shift_mlx5_holds_flushes(struct shift_qp *sqp)
+{
+	bool fits;
+
+	lockdep_assert_held(&sqp->lock);
+	if (!rings_held(sqp))
+		return true;
+	fits = cq_fits(sqp, sqp->scq->pins.ring.slots, sqp->rcq->pins.ring.slots);
+	up_read(&sqp->sdev->ring_sem);
+	return fits;
+}
+
 /**
  * shift_mlx5_movable - can the outstanding operations be posted on another device?
  * @sqp: the QP, locked, on its own device.
@@ -178,12 +191,10 @@ int shift_mlx5_movable(struct shift_qp *sqp)
 	int err;
 
 	lockdep_assert_held(&sqp->lock);
+	if (!shift_mlx5_holds_flushes(sqp))
+		return -EOPNOTSUPP;
 	if (!rings_held(sqp))
 		return 0;
-	if (!cq_fits(sqp, sqp->scq->pins.ring.slots, sqp->rcq->pins.ring.slots)) {
-		up_read(&sqp->sdev->ring_sem);
-		return -EOPNOTSUPP;
-	}
 	err = ring_look_back(sqp, false, &view, &rewind);
 	up_read(&sqp->sdev->ring_sem);
 	if (err == -ENODATA && !view.completed)

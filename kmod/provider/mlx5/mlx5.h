@@ -85,6 +85,7 @@ static inline u32 shift_mlx5_consumer(const struct shift_cq *scq)
 /* fence.c */
 int shift_mlx5_fence(struct shift_qp *sqp, bool *errored);
 int shift_mlx5_movable(struct shift_qp *sqp);
+bool shift_mlx5_holds_flushes(struct shift_qp *sqp);
 bool shift_mlx5_still(struct shift_qp *sqp, u32 *done);
 
 /*

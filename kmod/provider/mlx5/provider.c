@@ -187,6 +187,12 @@ static u32 mlx5_away_flags(const struct shift_qp *sqp)
 	return SHIFT_QP_FLAG_KICK;
 }
 
+static bool is_atomic(u32 op)
+{
+	return op == SHIFT_MLX5_OP_ATOMIC_CS || op == SHIFT_MLX5_OP_ATOMIC_FA ||
+	       op == SHIFT_MLX5_OP_ATOMIC_MASKED_CS || op == SHIFT_MLX5_OP_ATOMIC_MASKED_FA;
+}
+
 /*
  * Is there an atomic in the ring, outstanding or not?  A proxy QP may not post atomics, as mlx5's
  * driver takes none from the kernel.
@@ -200,8 +206,7 @@ static bool mlx5_keeps(struct shift_qp *sqp)
 		shift_mlx5_copy_block(sqp, i);
 		memcpy(&ctrl, sqp->rec.ledger.raw + (size_t)i * SHIFT_MLX5_BLOCK, sizeof(ctrl));
 		op = be32_to_cpu(ctrl.opmod_index_opcode) & 0xff;
-		if (be32_to_cpu(ctrl.qpn_chunks) >> 8 == sqp->qpn &&
-		    (op == SHIFT_MLX5_OP_ATOMIC_CS || op == SHIFT_MLX5_OP_ATOMIC_FA))
+		if (be32_to_cpu(ctrl.qpn_chunks) >> 8 == sqp->qpn && is_atomic(op))
 			return true;
 	}
 	return false;
@@ -302,6 +307,7 @@ const struct shift_provider shift_provider_mlx5 = {
 	.hold = mlx5_hold,
 	.still = shift_mlx5_still,
 	.keeps = mlx5_keeps,
+	.holds_flushes = shift_mlx5_holds_flushes,
 	.doorbell = mlx5_doorbell,
 	.fence = shift_mlx5_fence,
 	.away_flags = mlx5_away_flags,

@@ -5,6 +5,7 @@
  */
 #include <linux/slab.h>
 #include <rdma/ib_user_verbs.h>
+#include "core/object.h"
 #include "core/provider.h"
 #include "core/qp.h"
 #include "core/queue.h"
@@ -122,9 +123,58 @@ static bool all_are(struct shift_qp *sqp,
 	return true;
 }
 
+/*
+ * Of rxe with FLUSH, newer than 6.1, a packet that the netdev refuses is an error of the QP, and
+ * flushes leave no trace in the ring.
+ */
+#ifdef SHIFT_HAVE_RXE_FLUSH
+#define FLUSHES_ARE_COUNTED	true
+#else
+#define FLUSHES_ARE_COUNTED	false
+#endif
+
+/* Was a receive ever posted?  Its slot is not zero, as rxe made it, or the indices are not. */
+static bool has_received(const struct shift_qp *sqp)
+{
+	const struct shift_ring *rq = &sqp->rings.pins.rq;
+	u32 i;
+
+	if (!rq->npages)
+		return false;
+	if (shift_rxe_producer(rq))
+		return true;
+	for (i = 0; i < rq->slot_size; i += sizeof(u32))
+		if (shift_ring_slot_u32(rq, 0, i))
+			return true;
+	return false;
+}
+
+/*
+ * Do its CQs have room for all that is flushed if the QP breaks?  Where a cable that is pulled
+ * breaks it, what was outstanding is told by its error completions, each of which has to be there.
+ */
+static bool cqs_hold_flushes(struct shift_qp *sqp)
+{
+	u64 sends = sqp->app.asked_send, recvs = has_received(sqp) ? sqp->app.asked_recv : 0;
+	bool fits;
+
+	if (!FLUSHES_ARE_COUNTED)
+		return true;
+	if (sqp->scq == sqp->rcq) {
+		sends += recvs;
+		recvs = 0;
+	}
+	down_read(&sqp->sdev->ring_sem);
+	/* one that is being resized is looked at again */
+	fits = !shift_cq_registered(sqp->scq) || !shift_cq_registered(sqp->rcq) ||
+	       (sqp->scq->pins.ring.slots > sends && sqp->rcq->pins.ring.slots > recvs);
+	up_read(&sqp->sdev->ring_sem);
+	return fits;
+}
+
 static int rxe_movable(struct shift_qp *sqp)
 {
-	return all_are(sqp, shift_qp_can_move) ? 0 : -EOPNOTSUPP;
+	return all_are(sqp, shift_qp_can_move) && cqs_hold_flushes(sqp) ? 0 : -EOPNOTSUPP;
 }
 
 static bool not_once(const struct shift_qp *sqp, const struct shift_wr *wr)

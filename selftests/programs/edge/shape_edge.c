@@ -6,13 +6,16 @@
  * Both ends make the same list of QPs, and connect them. They do what lines on stdin say, and answer
  * each with one line, "ok" or the first error:
  *	round N	each QP does all that its depths allow: a WRITE, then a SEND with N as its
- *		immediate data, if the other end has receives; a QP without SGEs sends nothing
+ *		immediate data, if the other end has receives; a QP without SGEs sends nothing.
+ *		With sq_sig_all nothing says that it is signaled, and all is. Without, the WRITE
+ *		is not, if a SEND follows that has room beside it
  *	check N	after a round: what the other end has written
  *	list	how many QPs there are; a line for each follows: its number and its shape
  *	rest N	the QP with that number takes no part in rounds any more; its peer has to rest, too
  *	end
  */
 #include <arpa/inet.h>
+#include <limits.h>
 #include <poll.h>
 #include <stdbool.h>
 #include <stdio.h>
@@ -24,7 +27,9 @@
 #define PORT	18537
 #define SIZE	3000		/* of a WRITE: more than one packet */
 #define LARGE	64
+#define DEEP	8192
 #define MOST	48
+#define DEVICE_MOST UINT_MAX	/* as many as the device has */
 
 enum cqs { CQ_TWO, CQ_ONE, CQ_MANY, CQ_ENTRY, CQ_MAX };
 
@@ -38,7 +43,7 @@ struct shape {
 
 struct way {
 	struct shape shape;
-	char name[64];
+	char name[96];
 	struct ibv_cq *scq, *rcq;
 	struct ibv_qp *qp;
 	struct end peer;
@@ -53,6 +58,7 @@ static struct { unsigned char in[SIZE], out[SIZE]; } memory[MOST];
 static struct ibv_context *context;
 static struct ibv_mr *mr;
 static struct ibv_cq *many;
+static struct ibv_device_attr limits;
 static int fd;
 static unsigned int turn;
 static char wrong[160];
@@ -63,17 +69,26 @@ static void complain(const struct way *way, const char *what)
 		snprintf(wrong, sizeof(wrong), "%s: %s", way->name, what);
 }
 
+static unsigned int depth(unsigned int asked)
+{
+	return asked == DEVICE_MOST ? (unsigned int)limits.max_qp_wr : asked;
+}
+
 /* The shapes, as the client has them; the server has them the other way round. */
 static void add_shape(bool server, struct shape s)
 {
-	static const char *const cqs[] = { "two CQs", "one CQ", "one CQ for many", "CQs of 1 entry",
-					   "CQs of the most entries" };
+	static const char *const cqs[] = { "two", "one", "many", "entry", "most" };
 	struct way *way = &ways[num_ways++];
+	const struct shape *made = &way->shape;
 
 	way->shape = server ? (struct shape) { s.peer_send, s.peer_recv, s.send, s.recv, s.sges,
 					       s.sig_all, s.cqs } : s;
-	snprintf(way->name, sizeof(way->name), "%u sends, %u receives, %u SGEs, %s%s",
-		 way->shape.send, way->shape.recv, s.sges, cqs[s.cqs], s.sig_all ? ", sig_all" : "");
+	snprintf(way->name, sizeof(way->name),
+		 "sends=%d receives=%d peer_sends=%d peer_receives=%d sges=%u cqs=%s sig_all=%d",
+		 made->send, made->recv, made->peer_send, made->peer_recv, s.sges, cqs[s.cqs],
+		 s.sig_all);
+	way->shape.send = depth(made->send);
+	way->shape.recv = depth(made->recv);
 }
 
 static void add_shapes(bool server)
@@ -92,6 +107,9 @@ static void add_shapes(bool server)
 	add_shape(server, (struct shape) { 0, 0, LARGE, 0, 1, false, CQ_ONE });
 	add_shape(server, (struct shape) { 1, 1, 1, 1, 1, false, CQ_ENTRY });
 	add_shape(server, (struct shape) { LARGE, LARGE, LARGE, LARGE, 1, true, CQ_MAX });
+	add_shape(server, (struct shape) { DEEP, DEEP, DEEP, DEEP, 1, false, CQ_ONE });
+	/* the names have -1 for that depth */
+	add_shape(server, (struct shape) { DEVICE_MOST, 2, 2, DEVICE_MOST, 1, false, CQ_ONE });
 }
 
 static struct ibv_cq *make_cq(unsigned int entries)
@@ -106,19 +124,18 @@ static struct ibv_cq *make_cq(unsigned int entries)
 static void make_cqs(struct way *way)
 {
 	unsigned int send = way->shape.send, recv = way->shape.recv;
-	struct ibv_device_attr attr;
+	int entries;
 
 	switch (way->shape.cqs) {
 	case CQ_MANY:
 		way->scq = way->rcq = many;
 		break;
 	case CQ_ONE:
-		way->scq = way->rcq = make_cq(send + recv ? send + recv : 1);
+		entries = send + recv ? send + recv : 1;
+		way->scq = way->rcq = make_cq(entries < limits.max_cqe ? entries : limits.max_cqe);
 		break;
 	case CQ_MAX:
-		if (ibv_query_device(context, &attr))
-			die("device");
-		way->scq = way->rcq = make_cq(attr.max_cqe);
+		way->scq = way->rcq = make_cq(limits.max_cqe);
 		break;
 	default:
 		way->scq = make_cq(send ? send : 1);
@@ -153,6 +170,22 @@ static void post_recv(struct way *way)
 		complain(way, "receive refused");
 }
 
+static bool may_send(const struct shape *s)
+{
+	return s->send && s->peer_recv;
+}
+
+static bool may_receive(const struct shape *s)
+{
+	return s->recv && s->peer_send;
+}
+
+/* Does the WRITE have no completion of its own? */
+static bool is_silent(const struct shape *s)
+{
+	return !s->sig_all && s->send > 1 && may_send(s);
+}
+
 static void post(struct way *way, bool send)
 {
 	unsigned int i = way - ways;
@@ -162,7 +195,8 @@ static void post(struct way *way, bool send)
 	struct ibv_send_wr *bad, wr = {
 		.wr_id = i + MOST * (1 + send),
 		.opcode = send ? IBV_WR_SEND_WITH_IMM : IBV_WR_RDMA_WRITE,
-		.send_flags = IBV_SEND_SIGNALED,
+		.send_flags = way->shape.sig_all || (!send && is_silent(&way->shape)) ?
+			      0 : IBV_SEND_SIGNALED,
 		.sg_list = &sge, .num_sge = send ? 0 : way->shape.sges,
 		.imm_data = htonl(turn),
 	};
@@ -207,16 +241,6 @@ static void connect_all(void)
 			connect_rts(ways[i].qp, 18);
 }
 
-static bool may_send(const struct shape *s)
-{
-	return s->send && s->peer_recv;
-}
-
-static bool may_receive(const struct shape *s)
-{
-	return s->recv && s->peer_send;
-}
-
 static void begin(unsigned int number)
 {
 	unsigned int i;
@@ -230,6 +254,8 @@ static void begin(unsigned int number)
 		way->received = !way->qp || way->rests || !may_receive(&way->shape);
 		if (!way->written)
 			post(way, false);
+		if (!way->written && is_silent(&way->shape))
+			post(way, true);
 	}
 }
 
@@ -240,8 +266,13 @@ static void completed(const struct ibv_wc *wc)
 	if (wc->status) {
 		complain(way, ibv_wc_status_str(wc->status));
 	} else if (wc->wr_id >= 2 * MOST) {
+		if (way->sent || (!way->written && !is_silent(&way->shape)))
+			complain(way, "the SEND completed twice, or the WRITE not at all");
 		way->sent = true;
+		way->written = true;
 	} else if (wc->wr_id >= MOST) {
+		if (way->written || is_silent(&way->shape))
+			complain(way, "a completion of a WRITE that has none");
 		way->written = true;
 		if (!way->sent)
 			post(way, true);
@@ -322,6 +353,8 @@ int main(int argc, char **argv)
 		return 2;
 	}
 	context = open_device(argv[1]);
+	if (ibv_query_device(context, &limits))
+		die("device");
 	pd = ibv_alloc_pd(context);
 	mr = pd ? ibv_reg_mr(pd, memory, sizeof(memory),
 			     IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE) : NULL;

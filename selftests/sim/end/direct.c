@@ -14,6 +14,11 @@ static bool direct_hold(struct shift_qp *sqp)
 	return false;
 }
 
+static bool direct_holds_flushes(struct shift_qp *sqp)
+{
+	return true;
+}
+
 static void direct_doorbell(struct shift_qp *sqp)
 {
 }
@@ -93,6 +98,7 @@ const struct shift_provider *sim_direct_provider(const struct shift_provider *ba
 	direct.id = 2;
 	direct.driver = RDMA_DRIVER_SIM + 1;
 	direct.hold = direct_hold;
+	direct.holds_flushes = direct_holds_flushes;
 	direct.doorbell = direct_doorbell;
 	direct.fence = direct_fence;
 	direct.flags = SHIFT_PROVIDES_SEND_KICKS;
