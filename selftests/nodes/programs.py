@@ -258,6 +258,23 @@ def rping_interface(bed):
     rpings(bed, address, 1000, meanwhile=partial(interface_down, bed))
 
 
+def interface_down_ipv6(bed):
+    """With the interface its IPv6 addresses are gone, until somebody gives them to it again."""
+    client = bed.nodes[0]
+    interface_down(bed)
+    address = v6_address(client, 0)
+    check(address not in client.must("ip -6 addr show dev rail0"), "the address has stayed")
+    client.must(f"ip -6 addr add {address}/64 dev rail0 nodad")
+
+
+@test("programs", "rping over IPv6: the interface goes down and comes up")
+def rping_interface_ipv6(bed):
+    """The neighbour and the address go with the interface."""
+    address = v6_address(bed.nodes[1], 0)
+    with ipv6(bed):
+        rpings(bed, address, 1000, meanwhile=partial(interface_down_ipv6, bed))
+
+
 @test("programs", "rping without a pair: RDMA CM tells of a lost neighbour", state=LOADED)
 def rping_told(bed):
     """Nothing is kept: the control of the test before."""
