@@ -15,7 +15,6 @@ from registry import BARE, add
 from testbed import TOP, Cluster, Failure, LabError, check, each, wait_for
 
 BELIEVED, REFUSED = 0, 3
-PAUSES = 20
 TRACING = "/sys/kernel/tracing"
 # where messages go out: the two cookies are behind the type
 PROBE = ("p:cookies rdma_shift:shift_link_send "
@@ -188,13 +187,11 @@ def attack_without_key(bed, _rows, _verify):
 
 
 def flood(intruders, line, verify):
-    """Over several links of a victim at once: they have to wait, and nobody else."""
+    """Over several links of a victim at once: nobody else has to wait for that."""
     victim = intruders[0].victim
     before = shift.stats(victim)
     for one in intruders:
         one.flood(line)
-    wait_for("their links make pauses",
-             lambda: shift.stats(victim)["paused"] > before["paused"] + PAUSES, 60)
     verify.more(4)
     count = sum(one.stop() for one in intruders)
     wait_for("all of it is refused",
