@@ -64,6 +64,15 @@ static void proxy_event(struct ib_event *event, void *context)
 	/* nothing to do: errors show in completions, too */
 }
 
+/*
+ * Entries of its CQ.  The limit is met on rxe by rings of 16384 slots each.  Such a ring holds one
+ * request less than it has slots, so that all completions have room all the same.
+ */
+static u32 proxy_cqes(const struct shift_proxy *b, const struct ib_device *ibdev)
+{
+	return min_t(u32, b->depth + b->recv_depth + 1, ibdev->attrs.max_cqe);
+}
+
 static struct shift_proxy *proxy_make(struct shift_qp *sqp, u8 path, struct ib_pd *pd)
 {
 	struct ib_device *ibdev = pd->device;
@@ -103,7 +112,7 @@ static struct shift_proxy *proxy_make(struct shift_qp *sqp, u8 path, struct ib_p
 		init.cap.max_recv_sge = 0;
 		b->recv_depth = b->pool->depth;
 	}
-	b->cq = ib_alloc_cq_any(ibdev, b, b->depth + b->recv_depth + 1, IB_POLL_SOFTIRQ);
+	b->cq = ib_alloc_cq_any(ibdev, b, proxy_cqes(b, ibdev), IB_POLL_SOFTIRQ);
 	if (IS_ERR(b->cq))
 		goto err_pool;
 	init.send_cq = b->cq;
