@@ -55,6 +55,7 @@ VARIANTS = {
         "failback: drain and undrain: asleep",
         "directory: a cable that flaps as fast as it can",
         "mlx5: handed back: the peer ends, later", "mlx5: not handed back: its CQ was overrun",
+        "mlx5: atomics outlast an outage, the server's cable",
         # what remains has each size, each number of QPs and each side once
         *(f"failover: {name}" for name in (
             "local cable, 8 QPs, 1 B", "remote cable, 1 QPs, 64 KiB", "remote cable, 8 QPs, 4 KiB")),

@@ -222,9 +222,10 @@ def units(bed):
           f"{result.text}\n{text}")
 
 
-@test("provider", "against a make-believe kernel", MAIN, BARE)
+@test("provider", "against a make-believe kernel", STOCK, BARE)
 def provider(bed):
-    """What the patched provider asks and obeys, each thing provoked."""
+    """What the patched provider asks and obeys, each thing provoked. It is a program's test: the
+    debug kernel would find nothing in it."""
     bed.nodes[0].must(["test_rxe_provider", "rxe0"], env=PATCHED, timeout=120)
 
 
