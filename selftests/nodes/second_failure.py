@@ -513,7 +513,9 @@ def too_small_queue(bed):
     verify.more(1)
     shift.wait_reason(client, "operation")
     pull(bed, "local")
-    verify.client.expect(3, 120)
+    # its status tells whether the flushes have overrun the CQ, which is not always so
+    verify.client.wait_line("^error qp 0 wr ", 120)
+    verify.client.wait(60)
     counters.still("switches", "swallowed", "illegal", "msg_bad")
     bed.stop_processes()
 
