@@ -397,6 +397,7 @@ void sim_dev_init(struct sim_dev *dev, int end, int net, bool forgets, bool lowe
 	};
 	dev->ib.phys_port_cnt = 1;
 	dev->ib.attrs.max_qp_wr = SIM_Q - 1;
+	dev->ib.attrs.max_cqe = 1 << 15;
 	dev->ib.attrs.max_send_sge = 4;
 	dev->ib.attrs.max_recv_sge = 4;
 	dev->ib.attrs.max_srq_wr = SIM_Q - 1;

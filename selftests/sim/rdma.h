@@ -226,7 +226,7 @@ struct ib_device {
 	struct device dev;
 	struct ib_device_ops ops;
 	struct {
-		u32 max_qp_wr, max_send_sge, max_recv_sge, max_srq_wr, max_srq_sge;
+		u32 max_qp_wr, max_cqe, max_send_sge, max_recv_sge, max_srq_wr, max_srq_sge;
 		enum ib_atomic_cap atomic_cap;
 	} attrs;
 	u64 node_guid;

@@ -80,6 +80,7 @@ static int moves(struct rdma_cm_id *id, enum fuzz_state from, enum fuzz_state to
 int rdma_set_afonly(struct rdma_cm_id *id, int afonly) { return 0; }
 int rdma_set_reuseaddr(struct rdma_cm_id *id, int reuse) { return 0; }
 int rdma_set_ack_timeout(struct rdma_cm_id *id, u8 timeout) { return 0; }
+int rdma_set_min_rnr_timer(struct rdma_cm_id *id, u8 timer) { return 0; }
 void rdma_set_service_type(struct rdma_cm_id *id, int tos) { }
 int rdma_listen(struct rdma_cm_id *id, int backlog) { return 0; }
 int rdma_notify(struct rdma_cm_id *id, int event) { return 0; }
