@@ -34,7 +34,7 @@
 #define SHIFT_CONN_TIMEOUT	14
 #define SHIFT_CONN_RETRIES	6
 #define SHIFT_CONN_RNR	7	/* without end: a slow receiver is not a dead one */
-#define SHIFT_CONN_RNR_TIMER	14	/* 1.28 ms; RDMA CM's 0 means 655 ms, and the link is silent */
+#define SHIFT_CONN_RNR_TIMER	14	/* 1.28 ms; RDMA CM's 0 is 655 ms: silence */
 
 /*
  * Private data of REQ and REP; a REQ has no room for more.  Modules that had one version of the

@@ -9,7 +9,8 @@ struct shift_proxy;
 
 /*
  * Operations, or receives, that are handled with ledger_lock held, and so with softirqs off.  Then
- * the lock is dropped, and what depends on it is looked at anew: Documentation/internals/locking.md.
+ * the lock is dropped, and what depends on it is looked at anew; see "Passes with softirqs off" in
+ * Documentation/internals/locking.md.
  */
 #ifndef SHIFT_PASS
 #define SHIFT_PASS	128
