@@ -104,7 +104,7 @@ int shift_kernel_cq_room(const struct shift_cq *scq)
  * @sqp: the QP that it is of; if it was destroyed the completion is dropped.
  * @wc: the completion.
  *
- * The caller holds ledger_lock, and a handler may poll, arm and post.  So it is called by a tasklet.
+ * The caller holds ledger_lock, and a handler may poll, arm and post.  So a tasklet calls it.
  */
 void shift_kernel_cq_put(struct shift_cq *scq, struct shift_qp *sqp, const struct shift_abi_wc *wc)
 {
