@@ -121,6 +121,8 @@ VARIANTS = {
     ],
     "6.12": [
         "program_matrix: *",
+        # a program's test, which runs on a node without the module
+        "provider: *",
         "kernel_users: nvme: not asked for, *",
         "namespaces: *",
         # the debug kernel is 6.12, too, and has these
