@@ -513,9 +513,8 @@ def too_small_queue(bed):
     verify.more(1)
     shift.wait_reason(client, "operation")
     pull(bed, "local")
-    # its status tells whether the flushes have overrun the CQ, which is not always so
-    verify.client.wait_line("^error qp 0 wr ", 120)
-    verify.client.wait(60)
+    # one end has an error of its own, and how they end differs: flushes may have overrun the CQ
+    check(verify.client.wait(120) != 0, "there was no fault")
     counters.still("switches", "swallowed", "illegal", "msg_bad")
     bed.stop_processes()
 
