@@ -24,16 +24,19 @@ bool shift_gid_attr_is_ours(const struct ib_gid_attr *attr, u32 *vlan)
 {
 	u16 tag = SHIFT_VLAN_NONE;
 	struct net_device *ndev;
-	bool ours;
+	bool ours, stacked;
 
-	if (rdma_read_gid_l2_fields(attr, &tag, NULL))
+	rcu_read_lock();
+	/* NULL: the address was removed */
+	ndev = rcu_dereference(attr->ndev);
+	/* in another namespace the same address means something else */
+	ours = ndev && net_eq(dev_net(ndev), &init_net);
+	/* one of a VLAN, or on top of such a one, has others below it; few have */
+	stacked = ndev && !list_empty(&ndev->adj_list.lower);
+	rcu_read_unlock();
+	if (stacked && rdma_read_gid_l2_fields(attr, &tag, NULL))
 		tag = SHIFT_VLAN_NONE;
 	*vlan = tag;
-	rcu_read_lock();
-	ndev = rdma_read_gid_attr_ndev_rcu(attr);
-	/* in another namespace the same address means something else */
-	ours = !IS_ERR(ndev) && net_eq(dev_net(ndev), &init_net);
-	rcu_read_unlock();
 	return ours;
 }
 
