@@ -115,8 +115,8 @@ bool shift_qp_hears(struct shift_qp *sqp)
  * shift_qp_answers - the peer asks for a key: is it answered?
  * @sqp: the QP.
  *
- * Not while it asks for keys that do not exist, again and again: they are guesses.  It is to learn
- * neither of those that exist then.
+ * A peer that asks again and again for keys that do not exist is guessing.  Until its allowance has
+ * come back it is not answered about keys that exist, either.
  *
  * Context: any that may take a spinlock.
  * Return: false: it is not answered, and was counted.
