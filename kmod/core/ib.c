@@ -12,15 +12,11 @@
 #include <linux/irq_poll.h>
 #include "core/ib.h"
 
-/**
- * shift_gid_attr_is_ours - is the interface of a GID in the initial network namespace?
- * @attr: the GID, held.
- * @vlan: set to its VLAN, or SHIFT_VLAN_NONE.
- *
- * Context: any that may take a spinlock.
- * Return: false if it is in another one, or if the address was removed.
+/*
+ * Is the interface of a GID, which is held, in the initial network namespace?  False also if the
+ * address was removed.  @vlan: set to its VLAN, or SHIFT_VLAN_NONE.
  */
-bool shift_gid_attr_is_ours(const struct ib_gid_attr *attr, u32 *vlan)
+static bool gid_attr_is_ours(const struct ib_gid_attr *attr, u32 *vlan)
 {
 	u16 tag = SHIFT_VLAN_NONE;
 	struct net_device *ndev;
@@ -46,7 +42,7 @@ static bool gid_fits(const struct ib_gid_attr *attr, u32 vlan)
 	u32 its;
 
 	return attr->gid_type == IB_GID_TYPE_ROCE_UDP_ENCAP &&
-	       shift_gid_attr_is_ours(attr, &its) && (vlan == SHIFT_VLAN_ANY || its == vlan);
+	       gid_attr_is_ours(attr, &its) && (vlan == SHIFT_VLAN_ANY || its == vlan);
 }
 
 /**
@@ -78,6 +74,29 @@ const struct ib_gid_attr *shift_gid_find(struct ib_device *ibdev, const union ib
 		rdma_put_gid_attr(attr);
 	}
 	return ERR_PTR(-ENOENT);
+}
+
+/**
+ * shift_gid_is_ours - is the interface of a GID in the initial network namespace?
+ * @ibdev: the device; its port 1 is looked at.
+ * @index: of the GID in the port's table.
+ * @gid: the GID.
+ * @vlan: set to its VLAN, or SHIFT_VLAN_NONE.
+ *
+ * Context: any that may take a spinlock.
+ * Return: false if it is in another one, or if the address was removed.
+ */
+bool shift_gid_is_ours(struct ib_device *ibdev, int index, const union ib_gid *gid, u32 *vlan)
+{
+	const struct ib_gid_attr *attr = rdma_get_gid_attr(ibdev, 1, index);
+	bool ours;
+
+	*vlan = SHIFT_VLAN_NONE;
+	if (IS_ERR(attr))
+		return false;
+	ours = !memcmp(&attr->gid, gid, sizeof(*gid)) && gid_attr_is_ours(attr, vlan);
+	rdma_put_gid_attr(attr);
+	return ours;
 }
 
 /**

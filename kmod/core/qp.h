@@ -92,7 +92,8 @@ enum shift_rebase {
  * @init: attributes at creation.
  * @asked_send, @asked_recv: depths that the application asked for.
  * @state: state that the application has brought it to; it and all below are from modify_qp.
- * @vlan: VLAN of @sgid, or SHIFT_VLAN_NONE.
+ * @sgid_index: of @sgid in the GID table of port 1.
+ * @vlan: VLAN of @sgid, or SHIFT_VLAN_NONE; it and @foreign: noted by failover/pairing.c.
  * @foreign: @sgid is of an interface outside of the initial network namespace.
  * @attr: last values of the attributes with which proxy QPs are connected.
  *
@@ -109,6 +110,7 @@ struct shift_qp_app {
 	enum ib_qp_state state;
 	u32 dest_qpn, sq_psn, rq_psn, mtu;
 	union ib_gid sgid, dgid;
+	u16 sgid_index;
 	u32 vlan;
 	bool foreign;
 	struct ib_qp_attr attr;

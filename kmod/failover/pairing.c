@@ -67,6 +67,18 @@ static void pairing_retry_later(struct shift_qp *sqp)
 	shift_qp_arm(sqp, min_t(unsigned int, ms, RETRY_MS_MAX));
 }
 
+/*
+ * Look where the address of the QP is that the application has chosen: an interface, and with it
+ * its namespace, may change until the QP is protected.
+ */
+static void pairing_note_gid(struct shift_qp *sqp)
+{
+	bool ours = shift_gid_is_ours(sqp->sdev->ibdev, sqp->app.sgid_index, &sqp->app.sgid,
+				      &sqp->app.vlan);
+
+	WRITE_ONCE(sqp->app.foreign, !ours);
+}
+
 /* Does a link join the backups of both ends, as they are known now? */
 static bool is_backup_link(const struct shift_qp *sqp, const struct shift_link *link)
 {
@@ -159,6 +171,8 @@ void shift_pairing_run(struct shift_qp *sqp)
 	enum shift_reason reason;
 
 	lockdep_assert_held(&sqp->lock);
+	if (sqp->fo.state == SHIFT_ST_OFF && sqp->qp)
+		pairing_note_gid(sqp);
 	reason = shift_qp_reason(sqp, SHIFT_PATH_DEFAULT);
 	/* to leave the protection is no error on path 0: now, and not after a fault */
 	if (reason && sqp->fo.state == SHIFT_ST_RUN && !sqp->fo.path && shift_path_healthy(sqp))
@@ -204,7 +218,7 @@ void shift_pairing_run(struct shift_qp *sqp)
  */
 static bool pairing_is_prepared(const struct shift_qp *sqp)
 {
-	return sqp->proxies.spare[SHIFT_PATH_BACKUP] && sqp->peer.link[1] &&
+	return sqp->proxies.spare[SHIFT_PATH_BACKUP] && sqp->peer.link[1] && !sqp->app.foreign &&
 	       sqp->fo.reason != SHIFT_REASON_MTU;
 }
 
@@ -283,6 +297,7 @@ void shift_pairing_message(struct shift_qp *sqp, const struct shift_msg *m)
 			pairing_send(sqp, SHIFT_PAIR_ACK);
 		return;
 	}
+	pairing_note_gid(sqp);
 	if (!pairing_is_prepared(sqp))
 		shift_pairing_run(sqp);
 	if (!pairing_is_prepared(sqp)) {

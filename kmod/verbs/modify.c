@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 /* What an application sets of its QP, and what it is shown of a QP that is away. */
 #include <linux/module.h>
-#include "core/ib.h"
 #include "core/kernel_qp.h"
 #include "core/kick.h"
 #include "core/provider.h"
@@ -47,7 +46,7 @@ void qp_note_rtr(struct shift_qp *sqp, const struct ib_qp_attr *attr, int mask)
 		sqp->app.dgid = grh->dgid;
 		if (grh->sgid_attr) {
 			sqp->app.sgid = grh->sgid_attr->gid;
-			sqp->app.foreign = !shift_gid_attr_is_ours(grh->sgid_attr, &sqp->app.vlan);
+			sqp->app.sgid_index = grh->sgid_attr->index;
 		}
 		sqp->app.attr.ah_attr.sl = attr->ah_attr.sl;
 		sqp->app.attr.ah_attr.grh.traffic_class = grh->traffic_class;

@@ -87,7 +87,7 @@ struct ib_srq_init_attr {
 };
 struct ib_umem;
 struct ib_mw;
-struct ib_gid_attr { union ib_gid gid; struct net_device ndev; };
+struct ib_gid_attr { union ib_gid gid; struct net_device ndev; u16 index; };
 struct ib_global_route {
 	const struct ib_gid_attr *sgid_attr;
 	union ib_gid dgid;

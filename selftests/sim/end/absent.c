@@ -89,7 +89,7 @@ int shift_auth_take(struct shift_conn *c, const struct shift_auth_frame *frame, 
 }
 
 /* core/ib.c */
-bool shift_gid_attr_is_ours(const struct ib_gid_attr *attr, u32 *vlan)
+bool shift_gid_is_ours(struct ib_device *ibdev, int index, const union ib_gid *gid, u32 *vlan)
 {
 	*vlan = SHIFT_VLAN_NONE;
 	return true;
