@@ -113,6 +113,9 @@ int shift_kernel_post_send(struct shift_qp *sqp, struct ib_qp *qp, const struct 
 	int err;
 
 	spin_lock_irqsave(&queue->lock, flags);
+	/* the first one since RTS, which has set both */
+	if (unlikely(!queue->ring.mtu))
+		shift_post_ring_count(&queue->ring, sqp->app.sq_psn, sqp->app.mtu);
 	before = queue->ring;
 	for (each = wr; each && !queue->stopped; each = each->next) {
 		shift_post_of_send(&post, each, sqp->app.sig_all);
@@ -211,32 +214,19 @@ static void queue_start(struct shift_kernel_queue *queue)
 
 /**
  * shift_kernel_qp_state - the user has brought its QP to another state
- * @sqp: a kernel user's QP, locked; its state is noted as it was.
- * @state: the state.
+ * @sqp: a kernel user's QP, locked.
+ * @state: the state; neither RTR nor RTS.
  */
 void shift_kernel_qp_state(struct shift_qp *sqp, enum ib_qp_state state)
 {
 	struct shift_kernel_qp *kernel = sqp->kernel;
-	unsigned long flags;
 
 	lockdep_assert_held(&sqp->lock);
-	switch (state) {
-	case IB_QPS_RESET:
+	if (state == IB_QPS_RESET) {
 		queue_start(&kernel->send);
 		queue_start(&kernel->recv);
-		break;
-	case IB_QPS_RTS:
-		if (sqp->app.state == IB_QPS_RTS)
-			break;	/* new attributes only */
-		spin_lock_irqsave(&kernel->send.lock, flags);
-		shift_post_ring_count(&kernel->send.ring, sqp->app.sq_psn, sqp->app.mtu);
-		spin_unlock_irqrestore(&kernel->send.lock, flags);
-		break;
-	case IB_QPS_ERR:
+	} else if (state == IB_QPS_ERR) {
 		queue_stop(&kernel->send);
 		queue_stop(&kernel->recv);
-		break;
-	default:
-		break;
 	}
 }

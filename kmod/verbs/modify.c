@@ -169,6 +169,8 @@ static noinline int qp_leaves_state(struct shift_qp *sqp, enum ib_qp_state to)
 /* The QP has gone to @to, which is neither RTR nor RTS. */
 static noinline void qp_has_state(struct shift_qp *sqp, enum ib_qp_state to)
 {
+	if (sqp->kernel)
+		shift_kernel_qp_state(sqp, to);
 	if (to == IB_QPS_ERR || to == IB_QPS_RESET)
 		shift_srq_ended(sqp);
 	if (to == IB_QPS_RESET) {
@@ -238,8 +240,6 @@ static int wrap_modify_qp(struct ib_qp *qp, struct ib_qp_attr *attr, int mask,
 	qp_note_modify(sqp, attr, mask);
 	if (to < 0)
 		goto unlock;
-	if (unlikely(sqp->kernel))
-		shift_kernel_qp_state(sqp, to);
 	sqp->app.state = to;
 	if (to == IB_QPS_RTS || to == IB_QPS_RTR) {
 		if (sqp->fo.state == SHIFT_ST_OFF && !test_bit(SHIFT_QPB_SOON, &sqp->pend.flags))
