@@ -61,6 +61,7 @@ void shift_post_of_send(struct shift_post *post, const struct ib_send_wr *wr, bo
 	case IB_WR_REG_MR:
 		/* the user may leave anything there */
 		post->num_sge = 0;
+		post->mr = reg_wr(wr)->mr;
 		post->rkey = reg_wr(wr)->key;
 		post->access = reg_wr(wr)->access;
 		break;
@@ -85,5 +86,82 @@ void shift_post_of_recv(struct shift_post *post, const struct ib_recv_wr *wr)
 		.wr_id = wr->wr_id,
 		.num_sge = wr->num_sge,
 		.flags = SHIFT_WR_SIGNALED,
+	};
+}
+
+static void send_of_atomic(struct ib_atomic_wr *wr, const struct shift_post *post)
+{
+	wr->remote_addr = post->remote_addr;
+	wr->rkey = post->rkey;
+	wr->compare_add = post->compare_add;
+	wr->swap = post->swap;
+	wr->compare_add_mask = post->compare_mask;
+	wr->swap_mask = post->swap_mask;
+}
+
+/**
+ * shift_send_of_post - a send request, as it was recorded
+ * @wr: filled in; valid as long as @slot and @inlined are.
+ * @slot: of the record.
+ * @inlined: for inline data.
+ *
+ * Context: any.
+ */
+void shift_send_of_post(union shift_kernel_wr *wr, u8 *slot, struct ib_sge *inlined)
+{
+	const struct shift_post *post = (struct shift_post *)slot;
+	u8 *data = slot + sizeof(*post);
+
+	memset(wr, 0, sizeof(*wr));
+	wr->send.wr_id = post->wr_id;
+	wr->send.opcode = post->opcode;
+	wr->send.send_flags = post->flags & POST_FLAGS;
+	wr->send.ex.invalidate_rkey = post->imm;
+	wr->send.num_sge = post->num_sge;
+	wr->send.sg_list = (struct ib_sge *)data;
+	if (post->flags & SHIFT_WR_INLINE) {
+		*inlined = (struct ib_sge) { .addr = (uintptr_t)data, .length = post->length };
+		wr->send.num_sge = post->length ? 1 : 0;
+		wr->send.sg_list = inlined;
+	}
+	switch (post->opcode) {
+	case IB_WR_RDMA_WRITE:
+	case IB_WR_RDMA_WRITE_WITH_IMM:
+	case IB_WR_RDMA_READ:
+	case IB_WR_RDMA_READ_WITH_INV:
+		wr->rdma.remote_addr = post->remote_addr;
+		wr->rdma.rkey = post->rkey;
+		break;
+	case IB_WR_ATOMIC_CMP_AND_SWP:
+	case IB_WR_ATOMIC_FETCH_AND_ADD:
+	case IB_WR_MASKED_ATOMIC_CMP_AND_SWP:
+	case IB_WR_MASKED_ATOMIC_FETCH_AND_ADD:
+		send_of_atomic(&wr->atomic, post);
+		break;
+	case IB_WR_REG_MR:
+		wr->reg.mr = post->mr;
+		wr->reg.key = post->rkey;
+		wr->reg.access = post->access;
+		break;
+	default:
+		break;
+	}
+}
+
+/**
+ * shift_recv_of_post - the same of a receive
+ * @wr: filled in; valid as long as @slot is.
+ * @slot: of the record.
+ *
+ * Context: any.
+ */
+void shift_recv_of_post(struct ib_recv_wr *wr, u8 *slot)
+{
+	const struct shift_post *post = (struct shift_post *)slot;
+
+	*wr = (struct ib_recv_wr) {
+		.wr_id = post->wr_id,
+		.num_sge = post->num_sge,
+		.sg_list = (struct ib_sge *)(slot + sizeof(*post)),
 	};
 }

@@ -34,6 +34,7 @@ void shift_post_ring_init(struct shift_post_ring *r, void *mem, u32 slots, u32 s
 void shift_post_ring_start(struct shift_post_ring *r)
 {
 	r->tail = r->head;
+	r->kept = 0;
 	r->lost = false;
 	r->psn = 0;
 	r->mtu = 0;
@@ -116,6 +117,31 @@ int shift_post_ring_add(struct shift_post_ring *r, const struct shift_post *post
 	return err;
 }
 
+/**
+ * shift_post_ring_keep() - a request was posted, and is kept back from the driver
+ * @r: the record, which is not lost.
+ * @post: the request.
+ * @sge: as shift_post_ring_add().
+ *
+ * The driver cannot refuse it, so this does.  The record stays as it is then.
+ *
+ * Return: 0; -ENOMEM: it is full; -EINVAL: the request has more data than fit.
+ */
+int shift_post_ring_keep(struct shift_post_ring *r, const struct shift_post *post,
+			 const struct shift_sge *sge)
+{
+	int err;
+
+	if (shift_post_ring_outstanding(r) >= r->slots)
+		return -ENOMEM;
+	err = post_copy(r, post, sge);
+	if (err)
+		return err;
+	r->head++;
+	r->kept++;
+	return 0;
+}
+
 /* Forget the oldest request. */
 static void post_drop(struct shift_post_ring *r)
 {
@@ -157,6 +183,21 @@ int shift_post_ring_done(struct shift_post_ring *r, u64 wr_id)
 	while (r->tail <= seq)
 		post_drop(r);
 	return 0;
+}
+
+/**
+ * shift_post_ring_complete() - all requests before one are completed
+ * @r: the record.
+ * @seq: that one, modulo 2^32.  If it is not outstanding nothing happens.
+ */
+void shift_post_ring_complete(struct shift_post_ring *r, u32 seq)
+{
+	u32 n = seq - (u32)r->tail;
+
+	if (n > shift_post_ring_outstanding(r))
+		return;
+	while (n--)
+		post_drop(r);
 }
 
 /**

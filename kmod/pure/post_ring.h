@@ -16,6 +16,7 @@
  * @wr_id: the user's.
  * @remote_addr: remote address.
  * @compare_add, @swap, @compare_mask, @swap_mask: of atomics.
+ * @mr: what is registered: struct ib_mr.
  * @length: bytes in all; set by shift_post_ring_add().
  * @imm: immediate data (network order), or the key to invalidate.
  * @rkey: remote key, or the key that is registered.
@@ -31,6 +32,7 @@ struct shift_post {
 	u64 remote_addr;
 	u64 compare_add, swap;
 	u64 compare_mask, swap_mask;
+	void *mr;
 	u32 length;
 	u32 imm;
 	u32 rkey;
@@ -47,6 +49,7 @@ struct shift_post {
  * @slot_size: bytes of one.
  * @mtu: path MTU in bytes; 0: packets are not counted.
  * @psn: of the first packet of the request at @tail; 24 bits.
+ * @kept: so many of the newest requests were kept back from the driver.
  * @lost: it is not known what is outstanding.
  * @tail: the oldest request that is outstanding; its slot: @tail % @slots.
  * @head: the next request.
@@ -55,6 +58,7 @@ struct shift_post_ring {
 	u8 *mem;
 	u32 slots, slot_size;
 	u32 mtu, psn;
+	u32 kept;
 	bool lost;
 	u64 tail, head;
 };
@@ -65,7 +69,10 @@ void shift_post_ring_start(struct shift_post_ring *r);
 void shift_post_ring_count(struct shift_post_ring *r, u32 psn, u32 mtu);
 int shift_post_ring_add(struct shift_post_ring *r, const struct shift_post *post,
 			const struct shift_sge *sge);
+int shift_post_ring_keep(struct shift_post_ring *r, const struct shift_post *post,
+			 const struct shift_sge *sge);
 int shift_post_ring_done(struct shift_post_ring *r, u64 wr_id);
+void shift_post_ring_complete(struct shift_post_ring *r, u32 seq);
 int shift_post_decode(const void *slot, u32 slot_size, struct shift_wr *wr);
 
 static inline u8 *shift_post_ring_slot(const struct shift_post_ring *r, u64 seq)

@@ -37,7 +37,7 @@ static void slot_size(struct ktap *t)
 {
 	u32 head = sizeof(struct shift_post);
 
-	EXPECT_EQ(t, head, 72u);
+	EXPECT_EQ(t, head, 80u);
 	EXPECT_EQ(t, shift_post_slot_size(0, 0), head);
 	EXPECT_EQ(t, shift_post_slot_size(1, 0), head + 16);
 	EXPECT_EQ(t, shift_post_slot_size(1, 16), head + 16);
@@ -179,6 +179,63 @@ static void full(struct ktap *t)
 	EXPECT(t, r.lost);
 }
 
+static int keep(struct shift_post_ring *r, u64 wr_id, u32 length)
+{
+	struct shift_post post = { .wr_id = wr_id, .opcode = SHIFT_WR_SEND, .num_sge = 1 };
+	struct shift_sge sge = { .length = length };
+
+	return shift_post_ring_keep(r, &post, &sge);
+}
+
+/* What is kept back is refused if it does not fit, and nothing is lost. */
+static void keeps(struct ktap *t)
+{
+	struct shift_post post = { .opcode = SHIFT_WR_SEND, .num_sge = 0x10000 };
+	struct shift_sge sge = { .length = 1 };
+	struct shift_post_ring r;
+	u32 i;
+
+	start(&r);
+	EXPECT_EQ(t, add_send(&r, 0, true), 0);
+	for (i = 1; i < SLOTS; i++)
+		EXPECT_EQ(t, keep(&r, i, 10), 0);
+	EXPECT_EQ(t, r.kept, SLOTS - 1);
+	EXPECT_EQ(t, keep(&r, SLOTS, 10), -ENOMEM);
+	EXPECT_EQ(t, shift_post_ring_done(&r, 0), 0);
+	EXPECT_EQ(t, shift_post_ring_keep(&r, &post, &sge), -EINVAL);
+	EXPECT_EQ(t, r.kept, SLOTS - 1);
+	EXPECT(t, !r.lost);
+	EXPECT_EQ(t, shift_post_ring_outstanding(&r), SLOTS - 1);
+	shift_post_ring_start(&r);
+	EXPECT_EQ(t, r.kept, 0u);
+}
+
+/* The engine completes up to a number of 32 bits, signaled or not. */
+static void completed_up_to(struct ktap *t)
+{
+	struct shift_post_ring r;
+	u32 i;
+
+	start(&r);
+	r.head = 0xfffffffe;
+	r.tail = r.head;
+	shift_post_ring_count(&r, 5, MTU);
+	for (i = 0; i < 5; i++)
+		EXPECT_EQ(t, add(&r, i, SHIFT_WR_SEND, 0, MTU + 1), 0);
+	shift_post_ring_complete(&r, 0xfffffffe);
+	EXPECT_EQ(t, shift_post_ring_outstanding(&r), 5u);
+	shift_post_ring_complete(&r, 1);
+	EXPECT_EQ(t, shift_post_ring_outstanding(&r), 2u);
+	EXPECT_EQ(t, r.tail, 0x100000001ull);
+	EXPECT_EQ(t, r.psn, 11u);
+	/* what was completed before, and what was never posted */
+	shift_post_ring_complete(&r, 0);
+	shift_post_ring_complete(&r, 4);
+	EXPECT_EQ(t, shift_post_ring_outstanding(&r), 2u);
+	shift_post_ring_complete(&r, 3);
+	EXPECT_EQ(t, shift_post_ring_outstanding(&r), 0u);
+}
+
 static void too_much(struct ktap *t)
 {
 	struct shift_post post = { .opcode = SHIFT_WR_SEND };
@@ -299,8 +356,8 @@ static void garbage(struct ktap *t)
 			((struct shift_post *)memory)->length = rnd_below(&rnd, 200);
 		if (shift_post_decode(memory, size, &wr))
 			continue;
-		EXPECT(t, wr.num_sge <= (size - 72) / 16);
-		EXPECT(t, !wr.inline_data || wr.length <= size - 72);
+		EXPECT(t, wr.num_sge <= (size - sizeof(struct shift_post)) / 16);
+		EXPECT(t, !wr.inline_data || wr.length <= size - sizeof(struct shift_post));
 	}
 }
 
@@ -312,6 +369,8 @@ static const struct ktap_case cases[] = {
 	KTAP_CASE(completes),
 	KTAP_CASE(doubts),
 	KTAP_CASE(full),
+	KTAP_CASE(keeps),
+	KTAP_CASE(completed_up_to),
 	KTAP_CASE(too_much),
 	KTAP_CASE(many_sges),
 	KTAP_CASE(packets),

@@ -13,6 +13,55 @@ static struct ib_sge sges[SGES] = {
 	{ .addr = 3, .length = 0, .lkey = 0 },
 };
 
+static bool same_data(const struct ib_send_wr *wr, const struct ib_send_wr *back)
+{
+	if (wr->send_flags & IB_SEND_INLINE)
+		return back->num_sge == 1 && back->sg_list->length == wr->sg_list->length &&
+		       !memcmp((void *)(uintptr_t)back->sg_list->addr,
+			       (void *)(uintptr_t)wr->sg_list->addr, wr->sg_list->length);
+	return back->num_sge == got.num_sge &&
+	       (!got.num_sge ||
+		!memcmp(back->sg_list, wr->sg_list, got.num_sge * sizeof(*wr->sg_list)));
+}
+
+/* What was recorded can be posted again. */
+static void and_back(struct ktap *t, const struct ib_send_wr *wr)
+{
+	union shift_kernel_wr back;
+	struct ib_sge inlined;
+
+	memset(&back, 0xff, sizeof(back));
+	shift_send_of_post(&back, (u8 *)memory, &inlined);
+	EXPECT(t, back.send.wr_id == wr->wr_id && back.send.opcode == wr->opcode);
+	EXPECT_EQ(t, back.send.send_flags, (int)got.flags);
+	EXPECT(t, !back.send.next && back.send.ex.imm_data == wr->ex.imm_data);
+	EXPECT(t, same_data(wr, &back.send));
+	switch (wr->opcode) {
+	case IB_WR_REG_MR:
+		EXPECT(t, back.reg.mr == reg_wr(wr)->mr && back.reg.key == reg_wr(wr)->key &&
+		       back.reg.access == reg_wr(wr)->access);
+		break;
+	case IB_WR_RDMA_WRITE:
+	case IB_WR_RDMA_WRITE_WITH_IMM:
+	case IB_WR_RDMA_READ:
+	case IB_WR_RDMA_READ_WITH_INV:
+		EXPECT(t, back.rdma.rkey == rdma_wr(wr)->rkey &&
+		       back.rdma.remote_addr == rdma_wr(wr)->remote_addr);
+		break;
+	case IB_WR_SEND:
+	case IB_WR_SEND_WITH_INV:
+	case IB_WR_LOCAL_INV:
+		break;
+	default:
+		EXPECT(t, back.atomic.rkey == atomic_wr(wr)->rkey &&
+		       back.atomic.remote_addr == atomic_wr(wr)->remote_addr &&
+		       back.atomic.compare_add == atomic_wr(wr)->compare_add &&
+		       back.atomic.swap == atomic_wr(wr)->swap &&
+		       back.atomic.compare_add_mask == atomic_wr(wr)->compare_add_mask &&
+		       back.atomic.swap_mask == atomic_wr(wr)->swap_mask);
+	}
+}
+
 /* Record the request, and look what comes out; @got is wrong in all if that fails. */
 static void through(struct ktap *t, const struct ib_send_wr *wr, bool sig_all)
 {
@@ -28,6 +77,7 @@ static void through(struct ktap *t, const struct ib_send_wr *wr, bool sig_all)
 	ASSERT(t, !shift_post_decode(memory, ring.slot_size, &got));
 	EXPECT_EQ(t, got.wr_id, wr->wr_id);
 	EXPECT_EQ(t, got.opcode, wr->opcode);
+	and_back(t, wr);
 }
 
 static void same_sges(struct ktap *t)
@@ -112,7 +162,7 @@ static void local(struct ktap *t)
 {
 	struct ib_reg_wr reg = {
 		.wr = { .wr_id = 1, .opcode = IB_WR_REG_MR, .num_sge = 7 },
-		.key = 0x1234ff, .access = IB_ACCESS_LOCAL_WRITE | IB_ACCESS_REMOTE_READ,
+		.mr = (struct ib_mr *)sges, .key = 0x1234ff, .access = IB_ACCESS_LOCAL_WRITE | IB_ACCESS_REMOTE_READ,
 	};
 	struct ib_send_wr wr = {
 		.wr_id = 1, .opcode = IB_WR_LOCAL_INV, .num_sge = 7,
@@ -148,6 +198,7 @@ static void receive(struct ktap *t)
 {
 	struct ib_recv_wr wr = { .wr_id = 0x99, .sg_list = sges, .num_sge = SGES };
 	struct shift_post_ring ring;
+	struct ib_recv_wr back;
 	struct shift_post post;
 
 	shift_post_ring_init(&ring, memory, 1, shift_post_slot_size(SGES, 0));
@@ -155,6 +206,9 @@ static void receive(struct ktap *t)
 	ASSERT(t, !shift_post_ring_add(&ring, &post, shift_post_sges(wr.sg_list)));
 	ASSERT(t, !shift_post_decode(memory, ring.slot_size, &got));
 	same_sges(t);
+	shift_recv_of_post(&back, (u8 *)memory);
+	EXPECT(t, back.wr_id == 0x99 && back.num_sge == SGES && !back.next);
+	EXPECT(t, !memcmp(back.sg_list, sges, sizeof(sges)));
 	EXPECT_EQ(t, shift_post_ring_done(&ring, 0x99), 0);
 }
 
