@@ -6,6 +6,7 @@
 #include <linux/rcupdate.h>
 #include <linux/slab.h>
 #include "core/kernel_cq.h"
+#include "core/kernel_qp.h"
 #include "core/object.h"
 #include "core/qp.h"
 
@@ -36,7 +37,7 @@ struct shift_kernel_cq *shift_kernel_cq_new(struct ib_cq *cq)
 	u32 entries = roundup_pow_of_two(clamp_t(u32, cq->cqe, 1, SIDE_MAX));
 	struct shift_kernel_cq *kernel;
 
-	kernel = kvzalloc(struct_size(kernel, wc, entries), GFP_KERNEL | __GFP_NOWARN);
+	kernel = kvzalloc(struct_size(kernel, side, entries), GFP_KERNEL | __GFP_NOWARN);
 	if (!kernel)
 		return NULL;
 	kernel->cq = cq;
@@ -83,6 +84,42 @@ static void kernel_cq_fire(struct shift_kernel_cq *kernel, bool solicited)
 	tasklet_schedule(&kernel->wake);
 }
 
+static u32 side_room(const struct shift_kernel_cq *kernel)
+{
+	return kernel->entries - (READ_ONCE(kernel->producer) - READ_ONCE(kernel->consumer));
+}
+
+/* There is room; poll_lock. */
+static void side_add(struct shift_kernel_cq *kernel, const struct ib_wc *wc, bool raw)
+{
+	lockdep_assert_held(&kernel->poll_lock);
+	kernel->side[kernel->producer & (kernel->entries - 1)] = (struct shift_kernel_wc) {
+		.wc = *wc, .raw = raw,
+	};
+	WRITE_ONCE(kernel->producer, kernel->producer + 1);
+	kernel_cq_fire(kernel, wc->status || wc->opcode & IB_WC_RECV);
+}
+
+/* A completion that only has to be taken out of the ring. */
+static bool side_is_of(const struct shift_kernel_wc *side, const struct ib_qp *qp, bool raw)
+{
+	return side->wc.qp == qp && (side->raw || !raw);
+}
+
+/* Take completions of @qp out of the side ring; @raw: only those that are. */
+static void side_drop(struct shift_kernel_cq *kernel, const struct ib_qp *qp, bool raw)
+{
+	u32 mask = kernel->entries - 1, from, to;
+	unsigned long flags;
+
+	spin_lock_irqsave(&kernel->poll_lock, flags);
+	for (from = to = kernel->consumer; from != kernel->producer; from++)
+		if (!side_is_of(&kernel->side[from & mask], qp, raw))
+			kernel->side[to++ & mask] = kernel->side[from & mask];
+	WRITE_ONCE(kernel->producer, to);
+	spin_unlock_irqrestore(&kernel->poll_lock, flags);
+}
+
 /**
  * shift_kernel_cq_room - the op room: is there room in the side ring?
  * @scq: the CQ, locked: only its user changes the answer, and to the better.
@@ -91,11 +128,8 @@ static void kernel_cq_fire(struct shift_kernel_cq *kernel, bool solicited)
  */
 int shift_kernel_cq_room(const struct shift_cq *scq)
 {
-	const struct shift_kernel_cq *kernel = scq->kernel;
-
 	lockdep_assert_held(&scq->lock);
-	return READ_ONCE(kernel->producer) - READ_ONCE(kernel->consumer) < kernel->entries ?
-	       0 : -ENOSPC;
+	return side_room(scq->kernel) ? 0 : -ENOSPC;
 }
 
 /**
@@ -115,8 +149,8 @@ void shift_kernel_cq_put(struct shift_cq *scq, struct shift_qp *sqp, const struc
 	lockdep_assert_held(&scq->lock);
 	spin_lock_irqsave(&kernel->poll_lock, flags);
 	qp = READ_ONCE(sqp->qp);
-	if (qp) {
-		kernel->wc[kernel->producer & (kernel->entries - 1)] = (struct ib_wc) {
+	if (qp)
+		side_add(kernel, &(struct ib_wc) {
 			.wr_id = wc->wr_id,
 			.status = wc->status,
 			.opcode = wc->opcode,
@@ -127,10 +161,7 @@ void shift_kernel_cq_put(struct shift_cq *scq, struct shift_qp *sqp, const struc
 			.src_qp = wc->src_qp,
 			.wc_flags = wc->wc_flags,
 			.port_num = wc->port_num,
-		};
-		WRITE_ONCE(kernel->producer, kernel->producer + 1);
-		kernel_cq_fire(kernel, wc->status || wc->opcode & IB_WC_RECV);
-	}
+		}, false);
 	spin_unlock_irqrestore(&kernel->poll_lock, flags);
 }
 
@@ -139,19 +170,122 @@ void shift_kernel_cq_put(struct shift_cq *scq, struct shift_qp *sqp, const struc
  * @kernel: the ring; poll_lock.
  * @num: at most so many.
  * @wc: filled in.
+ * @raw: out: the CQE filter has to be asked about these.
  *
- * Return: their number.
+ * Return: their number.  There may be more, of the other sort.
  */
-int shift_kernel_cq_take(struct shift_kernel_cq *kernel, int num, struct ib_wc *wc)
+int shift_kernel_cq_take(struct shift_kernel_cq *kernel, int num, struct ib_wc *wc, bool *raw)
 {
+	const struct shift_kernel_wc *next;
 	int n;
 
 	lockdep_assert_held(&kernel->poll_lock);
 	for (n = 0; n < num && kernel->consumer != kernel->producer; n++) {
-		wc[n] = kernel->wc[kernel->consumer & (kernel->entries - 1)];
+		next = &kernel->side[kernel->consumer & (kernel->entries - 1)];
+		if (n && next->raw != *raw)
+			break;
+		*raw = next->raw;
+		wc[n] = next->wc;
 		WRITE_ONCE(kernel->consumer, kernel->consumer + 1);
 	}
 	return n;
+}
+
+/**
+ * shift_kernel_cq_poll - poll the driver
+ * @scq: the shadow of the CQ.
+ * @cq: the CQ.
+ * @num: as the op poll_cq.
+ * @wc: the same.
+ *
+ * What is polled leaves the records while poll_lock is held.  So this happens in the order of the
+ * device, also if two threads poll the CQ.
+ *
+ * Context: any; RCU; poll_lock.
+ * Return: as the op poll_cq.  Completions of QPs that were fenced are not among them.
+ */
+int shift_kernel_cq_poll(struct shift_cq *scq, struct ib_cq *cq, int num, struct ib_wc *wc)
+{
+	const struct ib_qp *last = NULL;
+	struct shift_qp *sqp = NULL;
+	int i, n, shown;
+
+	lockdep_assert_held(&scq->kernel->poll_lock);
+	do {
+		n = scq->sdev->saved.poll_cq(cq, num, wc);
+		for (i = 0, shown = 0; i < n; i++) {
+			if (wc[i].qp != last) {
+				last = wc[i].qp;
+				/* only compared: it may be of a QP that was destroyed */
+				sqp = shift_qp_find_rcu(last);
+			}
+			if (sqp && sqp->kernel && !shift_kernel_polled(sqp, &wc[i]))
+				continue;
+			if (shown != i)
+				wc[shown] = wc[i];
+			shown++;
+		}
+	} while (n > 0 && !shown);
+	return n > 0 ? shown : n;
+}
+
+/* So many are polled from the driver at once, and so often before others may poll. */
+#define DRAIN_WCS	4
+#define DRAIN_PASSES	32
+
+/* True: there may be more. */
+static bool drain_some(struct shift_cq *scq)
+{
+	struct shift_kernel_cq *kernel = scq->kernel;
+	int passes = DRAIN_PASSES, want, i, n = 0;
+	struct ib_wc wc[DRAIN_WCS];
+	unsigned long flags;
+
+	rcu_read_lock();
+	spin_lock_irqsave(&kernel->poll_lock, flags);
+	do {
+		/* once it has ended the CQ may be gone */
+		want = kernel->ended ? 0 : min_t(u32, DRAIN_WCS, side_room(kernel));
+		n = want ? shift_kernel_cq_poll(scq, kernel->cq, want, wc) : 0;
+		for (i = 0; i < n; i++)
+			side_add(kernel, &wc[i], wc[i].status);
+	} while (n == DRAIN_WCS && --passes);
+	spin_unlock_irqrestore(&kernel->poll_lock, flags);
+	rcu_read_unlock();
+	return n > 0 || (!want && !READ_ONCE(kernel->ended));
+}
+
+/**
+ * shift_kernel_cq_drain - move what the driver has completed into the side ring
+ * @scq: the CQ.
+ *
+ * Context: any.
+ * Return: 0: the driver has nothing more; -ENOSPC: the side ring has no room until its user polls.
+ */
+int shift_kernel_cq_drain(struct shift_cq *scq)
+{
+	u32 most = scq->kernel->entries;
+
+	while (side_room(scq->kernel)) {
+		if (!drain_some(scq))
+			return 0;
+		/* other QPs may go on completing, but as many were there as the CQ has entries */
+		if (!most--)
+			return 0;
+	}
+	return -ENOSPC;
+}
+
+/**
+ * shift_kernel_cq_drop_raw - a QP was fenced: drop its errors, as its work is in its ledger
+ * @kernel: the ring of one of its CQs.
+ * @qp: the QP.
+ *
+ * Context: any.
+ */
+void shift_kernel_cq_drop_raw(struct shift_kernel_cq *kernel, const struct ib_qp *qp)
+{
+	side_drop(kernel, qp, true);
 }
 
 /**
@@ -163,15 +297,7 @@ int shift_kernel_cq_take(struct shift_kernel_cq *kernel, int num, struct ib_wc *
  */
 void shift_kernel_cq_forget(struct shift_kernel_cq *kernel, const struct ib_qp *qp)
 {
-	u32 mask = kernel->entries - 1, from, to;
-	unsigned long flags;
-
-	spin_lock_irqsave(&kernel->poll_lock, flags);
-	for (from = to = kernel->consumer; from != kernel->producer; from++)
-		if (kernel->wc[from & mask].qp != qp)
-			kernel->wc[to++ & mask] = kernel->wc[from & mask];
-	WRITE_ONCE(kernel->producer, to);
-	spin_unlock_irqrestore(&kernel->poll_lock, flags);
+	side_drop(kernel, qp, false);
 }
 
 /**

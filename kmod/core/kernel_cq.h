@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * CQs of users in the kernel, and the side ring from which such a user polls completions of work
- * that was replayed: Documentation/internals/kernel-users.md.
+ * CQs of users in the kernel, and the side ring from which such a user polls first: completions of work
+ * that was replayed, and what the driver had completed before. Documentation/internals/kernel-users.md.
  */
 #ifndef SHIFT_CORE_KERNEL_CQ_H
 #define SHIFT_CORE_KERNEL_CQ_H
@@ -15,6 +15,16 @@ struct shift_cq;
 struct shift_qp;
 
 /**
+ * struct shift_kernel_wc - a completion in the side ring
+ * @wc: as the user is to poll it.
+ * @raw: the driver has made it, and it is an error that the CQE filter was not asked about.
+ */
+struct shift_kernel_wc {
+	struct ib_wc wc;
+	bool raw;
+};
+
+/**
  * struct shift_kernel_cq - what only the shadow of a kernel user's CQ has
  * @users: queues of tracked QPs that complete into it; verbs/kernel.c.
  * @cq: the CQ; not touched once @ended is set and @wake is over.
@@ -25,7 +35,7 @@ struct shift_qp;
  * @wake: calls the handler.
  * @entries: of @wc, a power of two.
  * @producer, @consumer: free-running.
- * @wc: the side ring.
+ * @side: the side ring.
  */
 struct shift_kernel_cq {
 	struct rcu_head rcu;
@@ -38,7 +48,7 @@ struct shift_kernel_cq {
 	struct tasklet_struct wake;
 	u32 entries;
 	u32 producer, consumer;
-	struct ib_wc wc[];
+	struct shift_kernel_wc side[];
 };
 
 struct shift_kernel_cq *shift_kernel_cq_new(struct ib_cq *cq);
@@ -46,7 +56,10 @@ void shift_kernel_cq_end(struct shift_kernel_cq *kernel);
 void shift_kernel_cq_free(struct shift_kernel_cq *kernel);
 int shift_kernel_cq_room(const struct shift_cq *scq);
 void shift_kernel_cq_put(struct shift_cq *scq, struct shift_qp *sqp, const struct shift_abi_wc *wc);
-int shift_kernel_cq_take(struct shift_kernel_cq *kernel, int num, struct ib_wc *wc);
+int shift_kernel_cq_take(struct shift_kernel_cq *kernel, int num, struct ib_wc *wc, bool *raw);
+int shift_kernel_cq_poll(struct shift_cq *scq, struct ib_cq *cq, int num, struct ib_wc *wc);
+int shift_kernel_cq_drain(struct shift_cq *scq);
+void shift_kernel_cq_drop_raw(struct shift_kernel_cq *kernel, const struct ib_qp *qp);
 void shift_kernel_cq_forget(struct shift_kernel_cq *kernel, const struct ib_qp *qp);
 int shift_kernel_cq_arm(struct shift_cq *scq, struct ib_cq *cq, enum ib_cq_notify_flags flags);
 

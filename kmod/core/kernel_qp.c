@@ -8,6 +8,7 @@
 #include <linux/log2.h>
 #include <linux/mm.h>
 #include <linux/slab.h>
+#include "core/kernel_mr.h"
 #include "core/kernel_qp.h"
 #include "core/kernel_wr.h"
 #include "core/qp.h"
@@ -89,12 +90,60 @@ static void queue_posted(struct shift_kernel_queue *queue, const struct shift_po
 		shift_stat_inc(SHIFT_STAT_KERNEL_LOST);
 }
 
+/*
+ * Is what is posted kept back from the driver?  While the QP is gated, and after that as long as
+ * something is left that was posted meanwhile.  A record that is lost is never a reason to.
+ */
+static bool queue_keeps(const struct shift_qp *sqp, const struct shift_kernel_queue *queue)
+{
+	lockdep_assert_held(&queue->lock);
+	return !queue->stopped && !queue->ring.lost &&
+	       (queue->ring.kept || test_bit(SHIFT_QPB_GATED, &sqp->pend.flags));
+}
+
+static int keep_sends(struct shift_qp *sqp, const struct ib_send_wr *wr,
+		      const struct ib_send_wr **bad_wr)
+{
+	struct shift_post_ring *ring = &sqp->kernel->send.ring;
+	struct shift_post post;
+	int err;
+
+	for (; wr; wr = wr->next) {
+		shift_post_of_send(&post, wr, sqp->app.sig_all);
+		err = shift_post_ring_keep(ring, &post, shift_post_sges(wr->sg_list));
+		if (err) {
+			*bad_wr = wr;
+			return err;
+		}
+	}
+	return 0;
+}
+
+static int keep_recvs(struct shift_qp *sqp, const struct ib_recv_wr *wr,
+		      const struct ib_recv_wr **bad_wr)
+{
+	struct shift_post_ring *ring = &sqp->kernel->recv.ring;
+	struct shift_post post;
+	int err;
+
+	for (; wr; wr = wr->next) {
+		shift_post_of_recv(&post, wr);
+		err = shift_post_ring_keep(ring, &post, shift_post_sges(wr->sg_list));
+		if (err) {
+			*bad_wr = wr;
+			return err;
+		}
+	}
+	return 0;
+}
+
 /**
  * shift_kernel_post_send - record requests, and post them to the driver
  * @sqp: the shadow of a kernel user's QP.
  * @qp: the QP.
  * @wr: as the op post_send.
  * @bad_wr: the same.
+ * @kept: out: they were recorded only: the caller has to tell the engine.
  *
  * They are read before the driver has them, as their memory is the user's again when they complete,
  * which may be before the driver returns.  Who polls a completion waits for the lock.
@@ -103,7 +152,7 @@ static void queue_posted(struct shift_kernel_queue *queue, const struct shift_po
  * Return: as the op post_send.
  */
 int shift_kernel_post_send(struct shift_qp *sqp, struct ib_qp *qp, const struct ib_send_wr *wr,
-			   const struct ib_send_wr **bad_wr)
+			   const struct ib_send_wr **bad_wr, bool *kept)
 {
 	struct shift_kernel_queue *queue = &sqp->kernel->send;
 	const struct ib_send_wr *bad = wr, *each;
@@ -117,12 +166,18 @@ int shift_kernel_post_send(struct shift_qp *sqp, struct ib_qp *qp, const struct 
 	if (unlikely(!queue->ring.mtu))
 		shift_post_ring_count(&queue->ring, sqp->app.sq_psn, sqp->app.mtu);
 	before = queue->ring;
+	*kept = queue_keeps(sqp, queue);
+	if (*kept) {
+		err = keep_sends(sqp, wr, &bad);
+		goto out;
+	}
 	for (each = wr; each && !queue->stopped; each = each->next) {
 		shift_post_of_send(&post, each, sqp->app.sig_all);
 		shift_post_ring_add(&queue->ring, &post, shift_post_sges(each->sg_list));
 	}
 	err = sqp->sdev->saved.post_send(qp, wr, &bad);
 	queue_posted(queue, &before, !err, err && bad == wr);
+out:
 	spin_unlock_irqrestore(&queue->lock, flags);
 	if (err)
 		*bad_wr = bad;
@@ -131,16 +186,17 @@ int shift_kernel_post_send(struct shift_qp *sqp, struct ib_qp *qp, const struct 
 
 /**
  * shift_kernel_post_recv - the same of receives
- * @sqp: the shadow of a kernel user's QP.
+ * @sqp: the QP's shadow.
  * @qp: the QP.
  * @wr: as the op post_recv.
  * @bad_wr: the same.
+ * @kept: as shift_kernel_post_send().
  *
  * Context: any; RCU.
  * Return: as the op post_recv.
  */
 int shift_kernel_post_recv(struct shift_qp *sqp, struct ib_qp *qp, const struct ib_recv_wr *wr,
-			   const struct ib_recv_wr **bad_wr)
+			   const struct ib_recv_wr **bad_wr, bool *kept)
 {
 	struct shift_kernel_queue *queue = &sqp->kernel->recv;
 	const struct ib_recv_wr *bad = wr, *each;
@@ -151,12 +207,18 @@ int shift_kernel_post_recv(struct shift_qp *sqp, struct ib_qp *qp, const struct 
 
 	spin_lock_irqsave(&queue->lock, flags);
 	before = queue->ring;
+	*kept = queue_keeps(sqp, queue);
+	if (*kept) {
+		err = keep_recvs(sqp, wr, &bad);
+		goto out;
+	}
 	for (each = wr; each && !queue->stopped; each = each->next) {
 		shift_post_of_recv(&post, each);
 		shift_post_ring_add(&queue->ring, &post, shift_post_sges(each->sg_list));
 	}
 	err = sqp->sdev->saved.post_recv(qp, wr, &bad);
 	queue_posted(queue, &before, !err, err && bad == wr);
+out:
 	spin_unlock_irqrestore(&queue->lock, flags);
 	if (err)
 		*bad_wr = bad;
@@ -173,33 +235,159 @@ static void queue_stop(struct shift_kernel_queue *queue)
 }
 
 /**
- * shift_kernel_polled - the user is about to see a completion
+ * shift_kernel_qp_stop - record no more: the user is shown an error, or ends the QP
+ * @sqp: a kernel user's QP.
+ *
+ * Its driver completes what is outstanding.
+ *
+ * Context: any.
+ */
+void shift_kernel_qp_stop(struct shift_qp *sqp)
+{
+	queue_stop(&sqp->kernel->send);
+	queue_stop(&sqp->kernel->recv);
+}
+
+/**
+ * shift_kernel_qp_op - a send request, if it is an operation on an MR
+ * @sqp: a kernel user's QP.
+ * @seq: the request's number in the record.
+ *
+ * Context: any; the request is in the record.
+ */
+struct shift_kernel_mr_op shift_kernel_qp_op(const struct shift_qp *sqp, u64 seq)
+{
+	const struct shift_post *post;
+
+	post = (struct shift_post *)shift_post_ring_slot(&sqp->kernel->send.ring, seq);
+	return (struct shift_kernel_mr_op) {
+		.opcode = post->opcode,
+		.key = post->opcode == SHIFT_WR_REG_MR ? post->rkey : post->imm,
+		.access = post->access,
+	};
+}
+
+/* A completion of the oldest signaled request: what it stands for was executed. */
+static void queue_done(struct shift_qp *sqp, struct shift_kernel_queue *queue, u64 wr_id)
+{
+	u64 seq = queue->ring.tail;
+	int err;
+
+	lockdep_assert_held(&queue->lock);
+	err = shift_post_ring_done(&queue->ring, wr_id);
+	if (err && err != -ENODATA)
+		shift_stat_inc(SHIFT_STAT_KERNEL_LOST);
+	for (; queue == &sqp->kernel->send && seq < queue->ring.tail; seq++) {
+		struct shift_kernel_mr_op op = shift_kernel_qp_op(sqp, seq);
+
+		shift_kernel_mr_executed(sqp, &op, SHIFT_PATH_DEFAULT);
+	}
+}
+
+/**
+ * shift_kernel_polled - a completion was polled from the driver
  * @sqp: a kernel user's QP.
  * @wc: its completion.
  *
- * One in error does not say of which queue it is.  The QP is in error, and takes nothing more.
+ * What has an error stays in the record: it does not say of which queue it is, and it may be that
+ * the user is not shown it.
  *
  * Context: any; poll_lock of the CQ.
+ * Return: false: it is to be dropped, as the request is in the ledger.
  */
-void shift_kernel_polled(struct shift_qp *sqp, const struct ib_wc *wc)
+bool shift_kernel_polled(struct shift_qp *sqp, const struct ib_wc *wc)
 {
+	struct shift_kernel_qp *kernel = sqp->kernel;
 	struct shift_kernel_queue *queue;
 	unsigned long flags;
-	int err;
+	bool shown;
 
+	if (wc->status == IB_WC_WR_FLUSH_ERR) {
+		WRITE_ONCE(kernel->flushed, true);
+		return true;
+	}
 	if (wc->status) {
-		queue_stop(&sqp->kernel->send);
-		queue_stop(&sqp->kernel->recv);
-		return;
+		if (!READ_ONCE(kernel->cause))
+			WRITE_ONCE(kernel->cause, wc->status);
+		return true;
 	}
-	queue = wc->opcode & IB_WC_RECV ? &sqp->kernel->recv : &sqp->kernel->send;
+	queue = wc->opcode & IB_WC_RECV ? &kernel->recv : &kernel->send;
 	spin_lock_irqsave(&queue->lock, flags);
-	if (!queue->stopped) {
-		err = shift_post_ring_done(&queue->ring, wc->wr_id);
-		if (err && err != -ENODATA)
-			shift_stat_inc(SHIFT_STAT_KERNEL_LOST);
-	}
+	shown = !queue->taken;
+	if (shown && !queue->stopped)
+		queue_done(sqp, queue, wc->wr_id);
 	spin_unlock_irqrestore(&queue->lock, flags);
+	if (shown && wc->wc_flags & IB_WC_WITH_INVALIDATE)
+		shift_kernel_mr_invalidated(sqp, wc->ex.invalidate_rkey, SHIFT_PATH_DEFAULT);
+	return shown;
+}
+
+/**
+ * shift_kernel_queue_take - the QP was fenced: its record becomes its ledger
+ * @queue: a queue of it.
+ * @first: out: number of the oldest request, modulo 2^32.
+ * @psn: out: its first PSN.
+ *
+ * Context: any.
+ * Return: number of requests that the driver had.  Those behind were kept back.
+ */
+u32 shift_kernel_queue_take(struct shift_kernel_queue *queue, u32 *first, u32 *psn)
+{
+	unsigned long flags;
+	u32 n;
+
+	spin_lock_irqsave(&queue->lock, flags);
+	queue->taken = true;
+	*first = queue->ring.tail;
+	*psn = queue->ring.psn;
+	n = shift_post_ring_outstanding(&queue->ring) - queue->ring.kept;
+	spin_unlock_irqrestore(&queue->lock, flags);
+	return n;
+}
+
+static bool queue_is_whole(struct shift_kernel_queue *queue)
+{
+	unsigned long flags;
+	bool whole;
+
+	spin_lock_irqsave(&queue->lock, flags);
+	whole = !queue->ring.lost && (!queue->stopped || !queue->ring.slots);
+	spin_unlock_irqrestore(&queue->lock, flags);
+	return whole;
+}
+
+/**
+ * shift_kernel_qp_is_whole - does the record have all that is outstanding?
+ * @sqp: a kernel user's QP.
+ *
+ * Context: any.
+ */
+bool shift_kernel_qp_is_whole(struct shift_qp *sqp)
+{
+	return queue_is_whole(&sqp->kernel->send) && queue_is_whole(&sqp->kernel->recv);
+}
+
+static void queue_settle(struct shift_kernel_queue *queue)
+{
+	unsigned long flags;
+
+	spin_lock_irqsave(&queue->lock, flags);
+	spin_unlock_irqrestore(&queue->lock, flags);
+}
+
+/**
+ * shift_kernel_qp_hold - from now on what is posted is kept back from the driver
+ * @sqp: a kernel user's QP.
+ *
+ * Posts that have seen the gate open are over when this returns.
+ *
+ * Context: any.
+ */
+void shift_kernel_qp_hold(struct shift_qp *sqp)
+{
+	set_bit(SHIFT_QPB_GATED, &sqp->pend.flags);
+	queue_settle(&sqp->kernel->send);
+	queue_settle(&sqp->kernel->recv);
 }
 
 static void queue_start(struct shift_kernel_queue *queue)
@@ -209,7 +397,23 @@ static void queue_start(struct shift_kernel_queue *queue)
 	spin_lock_irqsave(&queue->lock, flags);
 	shift_post_ring_start(&queue->ring);
 	queue->stopped = !queue->ring.slots;
+	queue->taken = false;
 	spin_unlock_irqrestore(&queue->lock, flags);
+}
+
+/**
+ * shift_kernel_qp_start - the QP was reset: nothing is outstanding
+ * @sqp: a kernel user's QP, locked.
+ */
+void shift_kernel_qp_start(struct shift_qp *sqp)
+{
+	struct shift_kernel_qp *kernel = sqp->kernel;
+
+	lockdep_assert_held(&sqp->lock);
+	WRITE_ONCE(kernel->cause, 0);
+	WRITE_ONCE(kernel->flushed, false);
+	queue_start(&kernel->send);
+	queue_start(&kernel->recv);
 }
 
 /**
@@ -219,14 +423,9 @@ static void queue_start(struct shift_kernel_queue *queue)
  */
 void shift_kernel_qp_state(struct shift_qp *sqp, enum ib_qp_state state)
 {
-	struct shift_kernel_qp *kernel = sqp->kernel;
-
 	lockdep_assert_held(&sqp->lock);
-	if (state == IB_QPS_RESET) {
-		queue_start(&kernel->send);
-		queue_start(&kernel->recv);
-	} else if (state == IB_QPS_ERR) {
-		queue_stop(&kernel->send);
-		queue_stop(&kernel->recv);
-	}
+	if (state == IB_QPS_RESET)
+		shift_kernel_qp_start(sqp);
+	else if (state == IB_QPS_ERR)
+		shift_kernel_qp_stop(sqp);
 }

@@ -11,6 +11,8 @@
 #include "pure/post_ring.h"
 #include "pure/ulp.h"
 
+struct shift_abi_wc;
+struct shift_kernel_mr_op;
 struct shift_qp;
 
 /**
@@ -19,30 +21,46 @@ struct shift_qp;
  *	device.  Innermost, any context.
  * @ring: the record; no slots: the QP has no such queue.
  * @stopped: what is posted and completed is not recorded: the QP is in error.
+ * @taken: what is in the record is in the QP's ledger, too: the driver's completions do not count.
  */
 struct shift_kernel_queue {
 	spinlock_t lock;
 	struct shift_post_ring ring;
 	bool stopped;
+	bool taken;
 };
 
 /**
  * struct shift_kernel_qp - what only the shadow of a kernel user's QP has
  * @ulp: whose it is.
+ * @cause: enum ib_wc_status: the first error that was polled and is no flush; 0: none.
+ * @flushed: a flush was polled.
  * @send, @recv: its queues; of a QP on a shared receive queue the second one has no slots.
  */
 struct shift_kernel_qp {
 	enum shift_ulp ulp;
+	u32 cause;
+	bool flushed;
 	struct shift_kernel_queue send, recv;
 };
 
 struct shift_kernel_qp *shift_kernel_qp_new(enum shift_ulp ulp, const struct ib_qp_init_attr *attr);
 void shift_kernel_qp_free(struct shift_kernel_qp *kernel);
 int shift_kernel_post_send(struct shift_qp *sqp, struct ib_qp *qp, const struct ib_send_wr *wr,
-			   const struct ib_send_wr **bad_wr);
+			   const struct ib_send_wr **bad_wr, bool *kept);
 int shift_kernel_post_recv(struct shift_qp *sqp, struct ib_qp *qp, const struct ib_recv_wr *wr,
-			   const struct ib_recv_wr **bad_wr);
-void shift_kernel_polled(struct shift_qp *sqp, const struct ib_wc *wc);
+			   const struct ib_recv_wr **bad_wr, bool *kept);
+bool shift_kernel_polled(struct shift_qp *sqp, const struct ib_wc *wc);
+struct shift_kernel_mr_op shift_kernel_qp_op(const struct shift_qp *sqp, u64 seq);
+u32 shift_kernel_queue_take(struct shift_kernel_queue *queue, u32 *first, u32 *psn);
+void shift_kernel_qp_stop(struct shift_qp *sqp);
+bool shift_kernel_qp_is_whole(struct shift_qp *sqp);
+void shift_kernel_qp_hold(struct shift_qp *sqp);
+void shift_kernel_qp_start(struct shift_qp *sqp);
 void shift_kernel_qp_state(struct shift_qp *sqp, enum ib_qp_state state);
+
+/* kernel_kept.c */
+int shift_kernel_post_kept(struct shift_qp *sqp);
+bool shift_kernel_take_kept(struct shift_qp *sqp, struct shift_abi_wc *wc);
 
 #endif /* SHIFT_CORE_KERNEL_QP_H */

@@ -4,6 +4,7 @@
  * inbox_lock is also held to change the QP's state, for readers that cannot sleep; and nothing is
  * queued under it once the QP is DEAD.
  */
+#include <linux/irqflags.h>
 #include <linux/ktime.h>
 #include "core/kick.h"
 #include "core/node.h"
@@ -20,6 +21,25 @@ void shift_qp_kick(struct shift_qp *sqp, unsigned int bit)
 		queue_work(shift_wq, &sqp->pend.work);
 	}
 	spin_unlock_bh(&sqp->inbox_lock);
+}
+
+/**
+ * shift_qp_kick_any - the same where no other lock may be taken
+ * @sqp: the QP.
+ * @bit: the bit.
+ *
+ * Who makes a QP DEAD that is kicked in this way waits for a grace period.
+ *
+ * Context: any; RCU.
+ */
+void shift_qp_kick_any(struct shift_qp *sqp, unsigned int bit)
+{
+	if (!irqs_disabled()) {
+		shift_qp_kick(sqp, bit);
+	} else if (!test_bit(SHIFT_QPB_DEAD, &sqp->pend.flags)) {
+		set_bit(bit, &sqp->pend.flags);
+		queue_work(shift_wq, &sqp->pend.work);
+	}
 }
 
 void shift_qp_arm(struct shift_qp *sqp, unsigned int ms)

@@ -90,6 +90,7 @@ struct shift_mailbox {
 
 /* kick.c */
 void shift_qp_kick(struct shift_qp *sqp, unsigned int bit);
+void shift_qp_kick_any(struct shift_qp *sqp, unsigned int bit);
 void shift_qp_arm(struct shift_qp *sqp, unsigned int ms);
 void shift_qp_arm_unless_set(struct shift_qp *sqp, unsigned int ms);
 void shift_qp_watch(struct shift_qp *sqp);

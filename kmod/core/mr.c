@@ -6,6 +6,7 @@
 #include <linux/sched/mm.h>
 #include <linux/slab.h>
 #include "compat/compat.h"
+#include "core/kernel_mr.h"
 #include "core/object.h"
 #include "core/pair.h"
 #include "pure/wr.h"
@@ -22,9 +23,16 @@ void shift_mr_drop_mirror(struct shift_mr *smr)
 
 	if (!mirror)
 		return;
-	atomic64_add(smr->npages, &smr->mm->pinned_vm);
+	if (smr->kernel)
+		xa_erase(&smr->spd->mirrors, smr->mirror_rkey >> 8);
+	/* if the pair goes the MR's user may be mapping both */
+	if (smr->kernel && READ_ONCE(smr->spd->pair->dying))
+		synchronize_rcu_expedited();
+	if (smr->mm)
+		atomic64_add(smr->npages, &smr->mm->pinned_vm);
 	if (ib_dereg_mr(mirror)) {
-		atomic64_sub(smr->npages, &smr->mm->pinned_vm);
+		if (smr->mm)
+			atomic64_sub(smr->npages, &smr->mm->pinned_vm);
 		pr_warn_ratelimited("a mirror MR could not be deregistered\n");
 	}
 	shift_pair_drop_mirror(smr->spd->pair);
@@ -33,14 +41,23 @@ void shift_mr_drop_mirror(struct shift_mr *smr)
 		shift_charge_drop(&smr->charge);
 }
 
+static void mr_free(struct rcu_head *rcu)
+{
+	struct shift_mr *smr = container_of(rcu, struct shift_mr, rcu);
+
+	kfree(smr->kernel);
+	kfree(smr);
+}
+
 static void mr_release(struct kref *ref)
 {
 	struct shift_mr *smr = container_of(ref, struct shift_mr, ref);
 
 	WARN_ON_ONCE(smr->mirror || smr->umem);
-	mmdrop(smr->mm);
+	if (smr->mm)
+		mmdrop(smr->mm);
 	shift_pd_put(smr->spd);
-	kfree_rcu(smr, rcu);
+	call_rcu(&smr->rcu, mr_free);
 }
 
 void shift_mr_put(struct shift_mr *smr)
@@ -84,6 +101,8 @@ int shift_mr_translate(struct shift_pd *spd, const struct shift_sge *sge, u8 pat
 	struct shift_mr *smr;
 	int err = -EACCES;
 
+	if (spd->kernel)
+		return shift_kernel_lkey(spd, sge->lkey, path, key);
 	rcu_read_lock();
 	smr = xa_load(&spd->sdev->mrs, sge->lkey >> 8);
 	if (smr && (!backup || READ_ONCE(smr->mirror)) && smr->lkey == sge->lkey &&
@@ -94,4 +113,29 @@ int shift_mr_translate(struct shift_pd *spd, const struct shift_sge *sge, u8 pat
 	}
 	rcu_read_unlock();
 	return err;
+}
+
+/**
+ * shift_mr_backup_rkey - the key on the backup of memory that a peer names
+ * @spd: the PD of the peer's QP: memory of another PD has none.
+ * @rkey: the key that the peer knows.
+ * @key: out.
+ *
+ * Context: process context.
+ * Return: false: there is none.
+ */
+bool shift_mr_backup_rkey(const struct shift_pd *spd, u32 rkey, u32 *key)
+{
+	struct shift_mr *smr = shift_mr_find(spd->sdev, rkey);
+	bool found = false;
+
+	if (spd->kernel) {
+		found = shift_kernel_rkey(spd, smr, rkey, key);
+	} else if (smr && READ_ONCE(smr->mirror) && smr->rkey == rkey && smr->spd == spd) {
+		*key = smr->mirror_rkey;
+		found = true;
+	}
+	if (smr)
+		shift_mr_put(smr);
+	return found;
 }

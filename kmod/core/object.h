@@ -23,6 +23,7 @@
 #include "core/ring.h"
 
 struct shift_kernel_cq;
+struct shift_kernel_mr;
 struct shift_pair;
 struct shift_provider;
 struct shift_qp;
@@ -124,7 +125,9 @@ struct shift_dev {
 };
 
 /**
- * struct shift_pd - shadow of a user PD
+ * struct shift_pd - shadow of a user PD, or of one of a user in the kernel
+ * @kernel: a user in the kernel has allocated it.
+ * @mirrors: MRs of such a user by the index of their mirror's key.
  * @reason: why QPs of this PD cannot be protected (first one found), or 0.  It stays.
  * @unmirrored: how many of its MRs have no mirror, by reason: Documentation/internals/memory.md.
  *	CGROUP: also other objects whose charge is lacking.
@@ -149,6 +152,8 @@ struct shift_pd {
 	bool windows;			/* it has, or had, memory windows */
 	struct mutex region_mutex;
 	struct list_head regions;
+	bool kernel;
+	struct xarray mirrors;
 };
 
 /**
@@ -156,6 +161,8 @@ struct shift_pd {
  * @npages: pages that it pins and that its process is charged for; 0: a dma-buf.
  * @lacks: why it has no mirror, counted in its PD; NONE: it has or had one, or @charge lacks.
  * @charge: for @mirror.
+ * @kernel: of a user in the kernel's; else NULL.  Of its keys only the index stays; it has no @mm,
+ *	and no range.
  *
  * Only @mirror and @umem change, and only to NULL: a registration that changes gets a new one.
  */
@@ -173,6 +180,7 @@ struct shift_mr {
 	u32 mirror_lkey, mirror_rkey;
 	enum shift_reason lacks;
 	struct shift_charge charge;
+	struct shift_kernel_mr *kernel;
 	struct rcu_head rcu;
 };
 
@@ -190,7 +198,7 @@ struct shift_cq_pins {
 /**
  * struct shift_cq - shadow of an application's CQ, or of one that tracked kernel users have
  *
- * Of a kernel user's only @obj to @kernel, @lock and @provider are used.
+ * Of a kernel user's only @obj to @kernel, @lock, @registered and @provider are used.
  */
 struct shift_cq {
 	struct shift_obj obj;
@@ -278,6 +286,7 @@ struct ib_pd *shift_pd_mirror(struct shift_pd *spd);	/* between use and unuse */
 struct shift_mr *shift_mr_find(struct shift_dev *sdev, u32 key);	/* kref taken */
 void shift_mr_put(struct shift_mr *smr);	/* any; its mirror was dropped before */
 void shift_mr_drop_mirror(struct shift_mr *smr);
+bool shift_mr_backup_rkey(const struct shift_pd *spd, u32 rkey, u32 *key);
 int shift_mr_translate(struct shift_pd *spd, const struct shift_sge *sge, u8 path, u32 *key);
 
 /* cq.c */

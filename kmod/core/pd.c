@@ -109,7 +109,7 @@ struct ib_pd *shift_pd_mirror(struct shift_pd *spd)
 	WARN_ON_ONCE(!refcount_read(&spd->pair->users));
 	mutex_lock(&spd->lock);
 	if (!spd->mirror) {
-		pd = ib_alloc_pd(spd->pair->backup->ibdev, 0);
+		pd = ib_alloc_pd(spd->pair->backup->ibdev, spd->pd->flags);
 		if (!IS_ERR(pd))
 			spd->mirror = pd;
 	}

@@ -44,14 +44,16 @@ struct shift_new_qp {
 typedef void shift_cqe_fn(void *arg, u64 wr_id, u32 status, u32 qpn);
 
 /*
- * What a kind of device provides for its QPs: flags of struct shift_provider.  SEND_KICKS is about
- * the rings of a QP, and asked of the provider that has registered it; all others are about the
- * device, and asked of the device's.
+ * What a kind of device provides for its QPs: flags of struct shift_provider.  SEND_KICKS and
+ * OWN_RECORD are about the rings of a QP, and asked of the provider of these; all others are about
+ * the device, and asked of the device's.
  */
 #define SHIFT_PROVIDES_WINDOWS		BIT(0)	/* QPs with memory windows can be protected */
 #define SHIFT_PROVIDES_RESET_PSN	BIT(1)	/* a QP tells in RESET how far it got, not in ERR */
 #define SHIFT_PROVIDES_SEND_KICKS	BIT(2)	/* no doorbell of one that is away is heard: KICK */
 #define SHIFT_PROVIDES_STATE		BIT(3)	/* a query of a QP never waits for a device */
+#define SHIFT_PROVIDES_KERNEL		BIT(4)	/* QPs of users in the kernel can be protected */
+#define SHIFT_PROVIDES_OWN_RECORD	BIT(5)	/* an error that is kept back is of work in the rings */
 
 /**
  * struct shift_cq_ops - a completion queue, as a kind of device has it
@@ -108,6 +110,28 @@ struct shift_srq_ops {
 };
 
 /**
+ * struct shift_mr_ops - MRs that a QP's user registers and invalidates by work requests
+ *
+ * ledger_lock:
+ * @local: is that an operation on such an MR, for which no packet is sent?  Any context, no lock.
+ * @build: the operation for the path's own MR; it is posted then.  0, -EACCES.
+ * @executed: the path's device has executed an operation of the ledger, of any kind.
+ * @invalidated: the peer has invalidated an MR by a message; @wire: the key on the path.  Returns
+ *	the key that the user knows.
+ *
+ * @follow: a proxy QP is armed: register what was registered on the path before.  0, or a negative
+ *	errno.  sqp->lock; sleeps.
+ */
+struct shift_mr_ops {
+	bool (*local)(u32 opcode);
+	int (*build)(struct shift_qp *sqp, const struct shift_wr *wr, u8 path,
+		     struct ib_reg_wr *to);
+	void (*executed)(struct shift_qp *sqp, u64 seq, u8 path);
+	u32 (*invalidated)(struct shift_qp *sqp, u32 wire, u8 path);
+	int (*follow)(struct shift_qp *sqp);
+};
+
+/**
  * struct shift_provider - one kind of device: Documentation/internals/providers.md
  * @id: enum shift_abi_provider.
  * @driver: driver of its devices.
@@ -125,6 +149,7 @@ struct shift_srq_ops {
  * and made, also after an error:
  * @pin_qp: pin and check a QP, all but its flag word.
  * @srq: rings of SRQs.  NULL: QPs on SRQs are not protected.
+ * @mrs: NULL: its users have MRs by verbs only, or by memory windows.
  * @release: free what @pin_qp has left in priv.  Called in an RCU callback with bottom halves off:
  *	kvfree() takes that for an interrupt and defers what it cannot do there.
  * @send_slots: number of sends that may be outstanding.
@@ -150,6 +175,8 @@ struct shift_srq_ops {
  * @holds_flushes: have its CQs room for all that is flushed if it breaks?  NULL: it is not handed
  *	back.
  * @doorbell: the QP stays on its own device: ring doorbells that were kept back.
+ * @quiet: wait for a moment in which a QP of such a device can be reset.  Asked of the device's.
+ *	NULL: any will do.
  *
  * @fence: stop the QP for good, and fill ledger and receives with what has no completion.
  *	ring_sem is held for reading.  See shift_fence() for what it returns.
@@ -185,6 +212,7 @@ struct shift_provider {
 	int (*pin_qp)(struct shift_qp *sqp, struct shift_new_qp *new,
 		      const struct shift_abi_reg_qp *reg);
 	const struct shift_srq_ops *srq;
+	const struct shift_mr_ops *mrs;
 	void (*release)(void *priv);
 	u32 (*send_slots)(const struct shift_qp *sqp);
 
@@ -202,6 +230,7 @@ struct shift_provider {
 	bool (*keeps)(struct shift_qp *sqp);
 	bool (*holds_flushes)(struct shift_qp *sqp);
 	void (*doorbell)(struct shift_qp *sqp);
+	void (*quiet)(struct shift_qp *sqp);
 
 	int (*fence)(struct shift_qp *sqp, bool *errored);
 

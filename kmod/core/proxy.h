@@ -31,8 +31,9 @@
  * @since: when that was, ktime ns; 0: nothing was under way.
  * @rung: doorbells that shift_proxy_watch() has rung since.
  * @regions: MRs in place of memory windows: mw/region.c.
- * @reg_qp: QP that registers @regions; sqp->lock.
+ * @reg_qp: the registrar, a QP that registers memory: mw/registrar.c; sqp->lock.
  * @reg_cq: CQ of @reg_qp.
+ * @reg_connected: @reg_qp works.
  * @attr: scratch of the fence; sqp->lock.
  * @wr: scratch for posting; ledger_lock.
  * @sge: the same.
@@ -55,6 +56,7 @@ struct shift_proxy {
 	struct list_head regions;
 	struct ib_qp *reg_qp;
 	struct ib_cq *reg_cq;
+	bool reg_connected;
 	struct ib_qp_attr attr;
 	struct shift_wr wr;
 	struct ib_sge sge[SHIFT_WR_MAX_SGE];

@@ -7,6 +7,7 @@
 #include <linux/delay.h>
 #include <linux/ktime.h>
 #include <linux/moduleparam.h>
+#include "core/kernel_mr.h"
 #include "core/kernel_qp.h"
 #include "core/kick.h"
 #include "core/object.h"
@@ -224,10 +225,27 @@ void shift_qp_uninit(void)
 	xa_destroy(&shift_cookies);
 }
 
+/*
+ * A peer in the kernel registers an MR with a new key each time, of which only the low byte is new.
+ * If it is the same in both keys of an answer to a user in the kernel, which asks at each key that
+ * it does not know, the answer is good for all keys with that index.  If the MR has one key only,
+ * the peer's device refuses the others, as it would without the module.
+ */
+static unsigned long rkey_index(u32 rkey)
+{
+	return 1ul << 32 | rkey >> 8;
+}
+
 int shift_rkey_get(const struct shift_qp *sqp, u32 rkey, u32 *key)
 {
-	void *entry = xa_load((struct xarray *)&sqp->peer.rkeys, rkey);
+	struct xarray *rkeys = (struct xarray *)&sqp->peer.rkeys;
+	void *entry = sqp->kernel ? xa_load(rkeys, rkey_index(rkey)) : NULL;
 
+	if (entry) {
+		*key = shift_kernel_key((u32)xa_to_value(entry), rkey);
+		return 0;
+	}
+	entry = xa_load(rkeys, rkey);
 	if (entry == SHIFT_RKEY_NONE)
 		return -ENOENT;
 	if (!entry || shift_rkey_is_asked(entry))
@@ -242,6 +260,14 @@ void shift_rkey_forget(struct shift_qp *sqp, u32 rkey)
 	xa_erase_bh(&sqp->peer.rkeys, rkey);
 }
 
+/* The peer's memory is gone: forget all keys with the index of this one. */
+void shift_rkey_forget_memory(struct shift_qp *sqp, u32 rkey)
+{
+	xa_erase_bh(&sqp->peer.rkeys, rkey);
+	if (sqp->kernel)
+		xa_erase_bh(&sqp->peer.rkeys, rkey_index(rkey));
+}
+
 /* Forget all remote keys: they are asked for again when they are needed. */
 void shift_rkey_forget_all(struct shift_qp *sqp)
 {
@@ -252,10 +278,16 @@ void shift_rkey_forget_all(struct shift_qp *sqp)
 void shift_rkey_told(struct shift_qp *sqp, const struct shift_msg *m)
 {
 	void *key = m->key.status ? SHIFT_RKEY_NONE : xa_mk_value(m->key.new_rkey);
+	void *was = NULL;
 
 	if (!sqp->peer.windows || m->epoch == READ_ONCE(sqp->fo.epoch))
-		xa_cmpxchg_bh(&sqp->peer.rkeys, m->key.rkey, shift_rkey_asked(m->key.ask), key,
-			      GFP_NOIO);
+		was = xa_cmpxchg_bh(&sqp->peer.rkeys, m->key.rkey, shift_rkey_asked(m->key.ask),
+				    key, GFP_NOIO);
+	/* if there is no memory for it the next key of that index is asked for */
+	if (sqp->kernel && was == shift_rkey_asked(m->key.ask) && !m->key.status &&
+	    (u8)m->key.rkey == (u8)m->key.new_rkey &&
+	    !xa_err(xa_store_bh(&sqp->peer.rkeys, rkey_index(m->key.rkey), key, GFP_NOIO)))
+		xa_erase_bh(&sqp->peer.rkeys, m->key.rkey);
 	shift_qp_kick(sqp, SHIFT_QPB_KICK);
 }
 

@@ -631,6 +631,7 @@ void shift_qp_kick_pd(const struct shift_pd *spd, unsigned int bit);	/* takes no
 /* 0: *key; -EINPROGRESS: not known yet; -ENOENT: the peer has none */
 int shift_rkey_get(const struct shift_qp *sqp, u32 rkey, u32 *key);	/* any context */
 void shift_rkey_forget(struct shift_qp *sqp, u32 rkey);	/* any; one of the peer's */
+void shift_rkey_forget_memory(struct shift_qp *sqp, u32 rkey);	/* any */
 void shift_rkey_told(struct shift_qp *sqp, const struct shift_msg *m);	/* no lock */
 void shift_rkey_forget_all(struct shift_qp *sqp);		/* any */
 bool shift_handback_take(struct shift_qp *sqp);			/* no lock */

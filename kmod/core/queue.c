@@ -50,6 +50,9 @@ void shift_recv_copy(struct shift_qp *sqp, u64 seq)
 {
 	struct shift_recvs *r = &sqp->rec.recvs;
 
+	/* the provider decodes them where they are */
+	if (!r->raw)
+		return;
 	lockdep_assert(lockdep_is_held(&sqp->lock) || lockdep_is_held(&sqp->ledger_lock));
 	shift_ring_copy_slot(&sqp->rings.pins.rq, shift_recv_slot(r, seq), shift_recv_raw(r, seq));
 }
@@ -131,5 +134,8 @@ bool shift_qp_can_move(const struct shift_qp *sqp, const struct shift_wr *wr)
 {
 	struct shift_mw_op op;
 
+	if (sqp->rings.provider->mrs)
+		return shift_wr_movable(wr) || wr->opcode == SHIFT_WR_SEND_WITH_INV ||
+		       sqp->rings.provider->mrs->local(wr->opcode);
 	return shift_wr_movable(wr) || (sqp->peer.windows && shift_mw_op(wr, &op));
 }

@@ -17,7 +17,7 @@ struct shift_recv {
 /**
  * struct shift_recvs - receives of a QP that is away from its default NIC
  * @entry: per slot.
- * @raw: kernel copy of the user's ring, slot for slot.
+ * @raw: kernel copy of the user's ring, slot for slot; NULL: the ring is the kernel's own.
  * @slots: power of two; 0: no receive queue.
  * @most: receives that can be outstanding.
  * @slot_size: bytes of one slot.

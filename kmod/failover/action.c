@@ -291,6 +291,9 @@ static enum shift_event act_ready(struct shift_qp *sqp, const struct shift_msg *
 	/* an error may mean that an atomic was executed and its result is lost */
 	if (!err)
 		err = shift_target_arm(sqp, sqp->fo.to, sqp->fo.epoch, m->progress.qpn);
+	/* the peer may use them as soon as both ends are ready */
+	if (!err && sqp->rings.provider->mrs)
+		err = sqp->rings.provider->mrs->follow(sqp);
 	if (err)
 		return SHIFT_EV_FAIL;
 	shift_recv_pump(sqp);

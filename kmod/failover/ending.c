@@ -11,6 +11,7 @@
 #include "core/event.h"
 #include "core/kick.h"
 #include "core/object.h"
+#include "core/provider.h"
 #include "core/qp.h"
 #include "core/stat.h"
 #include "failover/failover.h"
@@ -104,6 +105,7 @@ static bool push_kept_error(struct shift_qp *sqp, u32 status)
 {
 	if (sqp->fo.path || !test_bit(SHIFT_QPB_ERRORED, &sqp->pend.flags) ||
 	    !sqp->rings.usable ||
+	    sqp->rings.provider->flags & SHIFT_PROVIDES_OWN_RECORD ||
 	    shift_ledger_count(&sqp->rec.ledger))
 		return false;
 	sqp->fo.pending_status = status;

@@ -84,21 +84,13 @@ static void answer_key(struct shift_qp *sqp, struct shift_link *link,
 		.dst_cookie = m->src_cookie,
 		.key = { .rkey = m->key.rkey, .status = ENOENT, .ask = m->key.ask },
 	};
-	struct shift_mr *smr;
 
 	if (!shift_qp_answers(sqp))
 		return;
 	told_keys(sqp);
-	smr = shift_mr_find(sqp->sdev, m->key.rkey);
-	if (smr) {
-		/* rkeys are shown to peers of a QP in the same PD only */
-		if (READ_ONCE(smr->mirror) && smr->rkey == m->key.rkey &&
-		    smr->spd == sqp->spd) {
-			r.key.new_rkey = smr->mirror_rkey;
-			r.key.status = 0;
-		}
-		shift_mr_put(smr);
-	}
+	/* rkeys are shown to peers of a QP in the same PD only */
+	if (shift_mr_backup_rkey(sqp->spd, m->key.rkey, &r.key.new_rkey))
+		r.key.status = 0;
 	if (r.key.status)
 		shift_qp_note_missed(sqp);
 	reply(sqp, link, &r);

@@ -144,7 +144,7 @@ void shift_rkey_revoked(struct shift_qp *sqp, u32 rkey)
  */
 void shift_rkey_disuse(struct shift_qp *sqp, u32 rkey)
 {
-	shift_rkey_forget(sqp, rkey);
+	shift_rkey_forget_memory(sqp, rkey);
 	/* who has looked it up before posts with it under this lock */
 	spin_lock_bh(&sqp->ledger_lock);
 	spin_unlock_bh(&sqp->ledger_lock);

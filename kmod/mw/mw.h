@@ -43,6 +43,17 @@ void shift_mw_recycle(struct shift_qp *sqp);		/* sqp->lock; sleeps */
 void shift_mw_disown(struct shift_qp *sqp);
 struct ib_umem *shift_mw_pin(struct ib_device *ibdev, u64 start, u64 length, int access);
 
+/* registrar.c */
+int shift_registrar_make(struct shift_proxy *b);
+int shift_registrar_register(struct shift_qp *sqp, struct shift_proxy *b, struct ib_mr *mr,
+			     u32 key, int access);
+int shift_registrar_invalidate(struct shift_qp *sqp, struct shift_proxy *b, u32 key);
+void shift_registrar_free(struct shift_proxy *b);
+
+/* kernel_mr.c */
+int shift_kernel_mrs_follow(struct shift_qp *sqp);
+void shift_kernel_mr_settle(struct shift_mr *smr);
+
 /* region.c */
 int shift_region_get(struct shift_qp *sqp, u32 key, u32 *wire);
 bool shift_region_drop(struct shift_qp *sqp, u32 key);

@@ -4,25 +4,19 @@
  *
  * A region is a fast-registered MR of a window's range, of pages that were pinned when the
  * application registered its memory.  It is made in the work item, when the peer asks for the
- * window's key.  A QP of its own registers it (the registrar): on the proxy QP the registration
- * would wait behind operations that may wait for the peer's application for ever.
+ * window's key.  The registrar registers it.
  */
 #define pr_fmt(fmt) KBUILD_MODNAME ": " fmt
 
 #include <linux/scatterlist.h>
 #include <linux/slab.h>
-#include <rdma/ib_cache.h>
 #include <rdma/ib_umem.h>
 #include "core/account.h"
-#include "core/ib.h"
-#include "core/node.h"
 #include "core/object.h"
 #include "core/proxy.h"
 #include "core/qp.h"
 #include "mw/mw.h"
 #include "pure/mw_state.h"
-
-#define REGISTER_MS	2000	/* scaled */
 
 /**
  * struct shift_region - an MR in place of a window
@@ -41,135 +35,6 @@ struct shift_region {
 	u32 key, wire;
 	bool gone;
 };
-
-struct registration {
-	struct ib_cqe cqe;
-	struct completion done;
-	u32 status;
-};
-
-static void registered(struct ib_cq *cq, struct ib_wc *wc)
-{
-	struct registration *r = container_of(wc->wr_cqe, struct registration, cqe);
-
-	r->status = wc->status;
-	complete(&r->done);
-}
-
-static void registrar_free(struct shift_proxy *b)
-{
-	if (b->reg_qp) {
-		shift_qp_quiet(b->reg_qp);
-		ib_destroy_qp(b->reg_qp);
-	}
-	if (b->reg_cq)
-		ib_free_cq(b->reg_cq);
-	b->reg_qp = NULL;
-	b->reg_cq = NULL;
-}
-
-/* Connect the registrar to itself: it never sends a packet. */
-static int registrar_connect(struct shift_qp *sqp, struct ib_qp *qp, u8 path)
-{
-	const union ib_gid *own = path == SHIFT_PATH_HOME ? &sqp->app.sgid : &sqp->peer.backup_sgid;
-	const struct ib_gid_attr *gid;
-	struct ib_qp_attr *attr;
-	union ib_gid remote = *own;
-	int err;
-
-	gid = shift_gid_find(qp->device, own, sqp->app.vlan);
-	if (IS_ERR(gid))
-		return PTR_ERR(gid);
-	attr = kzalloc(sizeof(*attr), GFP_NOIO);
-	if (!attr) {
-		rdma_put_gid_attr(gid);
-		return -ENOMEM;
-	}
-	attr->qp_state = IB_QPS_INIT;
-	attr->port_num = 1;
-	attr->path_mtu = sqp->app.attr.path_mtu;
-	attr->dest_qp_num = qp->qp_num;
-	attr->ah_attr.type = rdma_ah_find_type(qp->device, 1);
-	rdma_ah_set_port_num(&attr->ah_attr, 1);
-	if (attr->ah_attr.type == RDMA_AH_ATTR_TYPE_ROCE)
-		rdma_read_gid_l2_fields(gid, NULL, attr->ah_attr.roce.dmac);
-	rdma_move_grh_sgid_attr(&attr->ah_attr, &remote, 0, 1, 0, gid);
-	err = ib_modify_qp(qp, attr, IB_QP_STATE | IB_QP_PKEY_INDEX | IB_QP_PORT |
-				     IB_QP_ACCESS_FLAGS);
-	attr->qp_state = IB_QPS_RTR;
-	if (!err)
-		err = ib_modify_qp(qp, attr, IB_QP_STATE | IB_QP_AV | IB_QP_PATH_MTU |
-					     IB_QP_DEST_QPN | IB_QP_RQ_PSN |
-					     IB_QP_MAX_DEST_RD_ATOMIC |
-					     IB_QP_MIN_RNR_TIMER);
-	attr->qp_state = IB_QPS_RTS;
-	if (!err)
-		err = ib_modify_qp(qp, attr, IB_QP_STATE | IB_QP_TIMEOUT | IB_QP_RETRY_CNT |
-					     IB_QP_RNR_RETRY | IB_QP_SQ_PSN |
-					     IB_QP_MAX_QP_RD_ATOMIC);
-	rdma_destroy_ah_attr(&attr->ah_attr);
-	kfree(attr);
-	return err;
-}
-
-static void registrar_event(struct ib_event *event, void *context)
-{
-}
-
-static int registrar_make(struct shift_qp *sqp, struct shift_proxy *b)
-{
-	struct ib_qp_init_attr init = {
-		.event_handler = registrar_event,
-		.qp_type = IB_QPT_RC,
-		.sq_sig_type = IB_SIGNAL_REQ_WR,
-		.cap = { .max_send_wr = 2, .max_recv_wr = 1, .max_send_sge = 1,
-			 .max_recv_sge = 1 },
-	};
-	int err;
-
-	if (b->reg_qp)
-		return 0;
-	b->reg_cq = ib_alloc_cq_any(b->qp->device, b, 4, IB_POLL_SOFTIRQ);
-	if (IS_ERR(b->reg_cq)) {
-		b->reg_cq = NULL;
-		return -ENOMEM;
-	}
-	init.send_cq = b->reg_cq;
-	init.recv_cq = b->reg_cq;
-	b->reg_qp = ib_create_qp(b->qp->pd, &init);
-	if (IS_ERR(b->reg_qp)) {
-		b->reg_qp = NULL;
-		registrar_free(b);
-		return -ENOMEM;
-	}
-	err = registrar_connect(sqp, b->reg_qp, b->path);
-	if (err)
-		registrar_free(b);
-	return err;
-}
-
-static int registrar_run(struct shift_proxy *b, struct ib_mr *mr, int access)
-{
-	struct registration r = { .cqe.done = registered };
-	struct ib_reg_wr wr = {
-		.wr = { .wr_cqe = &r.cqe, .opcode = IB_WR_REG_MR,
-			.send_flags = IB_SEND_SIGNALED },
-		.mr = mr, .key = mr->rkey, .access = access,
-	};
-	const struct ib_send_wr *bad;
-	int err;
-
-	init_completion(&r.done);
-	err = ib_post_send(b->reg_qp, &wr.wr, &bad);
-	if (!err && !wait_for_completion_timeout(&r.done, msecs_to_jiffies(REGISTER_MS *
-				shift_scale(1))))
-		err = -ETIMEDOUT;
-	if (!err && r.status)
-		err = -EIO;
-	if (err)
-		registrar_free(b);	/* and no completion of it comes later */
-	return err;
-}
 
 /* The pages of @win, one for each entry; NULL: no memory, or @win is outside of its MR. */
 static struct scatterlist *pages_of(const struct shift_mr *smr, const struct shift_mw_state *win,
@@ -227,9 +92,8 @@ static struct ib_mr *mr_make(struct shift_qp *sqp, struct shift_proxy *b,
 	if (mapped == n && ib_map_mr_sg(mr, sgl, n, NULL, PAGE_SIZE) == (int)n) {
 		mr->iova = win->addr;
 		ib_update_fast_reg_key(mr, win->key & 0xff);
-		err = registrar_make(sqp, b);
-		if (!err)
-			err = registrar_run(b, mr, win->access | IB_ACCESS_LOCAL_WRITE);
+		err = shift_registrar_register(sqp, b, mr, mr->rkey,
+					       win->access | IB_ACCESS_LOCAL_WRITE);
 	}
 	/* a device that does no DMA, as rxe, has mapped nothing */
 	if (mapped)
@@ -387,7 +251,7 @@ void shift_regions_free(struct shift_proxy *b)
 	list_for_each_entry_safe(region, next, &b->regions, list)
 		region_free(b, region);
 	mutex_unlock(&b->sqp->spd->region_mutex);
-	registrar_free(b);
+	shift_registrar_free(b);
 }
 
 /**

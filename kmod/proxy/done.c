@@ -4,6 +4,7 @@
 #include <linux/delay.h>
 #include <rdma/ib_user_verbs.h>
 #include "core/kick.h"
+#include "core/provider.h"
 #include "core/proxy.h"
 #include "core/qp.h"
 #include "core/srq.h"
@@ -53,6 +54,8 @@ void shift_proxy_done(struct ib_cq *cq, struct ib_wc *wc)
 
 		if (!shift_ledger_executed(&sqp->rec.ledger, seq)) {
 			b->next_done = seq + 1;
+			if (sqp->rings.provider->mrs)
+				sqp->rings.provider->mrs->executed(sqp, seq, b->path);
 			sqp->rec.outstanding.psn = shift_psn_add(sqp->rec.outstanding.psn, packets);
 			answered = e->flags & (SHIFT_ENTRY_AGAIN | SHIFT_ENTRY_ONCE);
 		}

@@ -134,6 +134,7 @@ union proxy_wr {
 	struct ib_send_wr send;
 	struct ib_rdma_wr rdma;
 	struct ib_atomic_wr atomic;
+	struct ib_reg_wr reg;
 };
 
 /*
@@ -145,6 +146,8 @@ union proxy_wr {
 static int proxy_build_wr(struct shift_qp *sqp, struct shift_proxy *b, u32 key,
 			  union proxy_wr *wr)
 {
+	const struct shift_mr_ops *mrs = sqp->rings.provider->mrs;
+
 	memset(wr, 0, sizeof(*wr));
 	wr->send.wr_cqe = &b->cqe;
 	wr->send.opcode = b->wr.opcode;
@@ -152,6 +155,8 @@ static int proxy_build_wr(struct shift_qp *sqp, struct shift_proxy *b, u32 key,
 	if (b->wr.flags & SHIFT_WR_SOLICITED)
 		wr->send.send_flags |= IB_SEND_SOLICITED;
 
+	if (mrs && mrs->local(b->wr.opcode))
+		return mrs->build(sqp, &b->wr, b->path, &wr->reg);
 	switch (b->wr.opcode) {
 	case SHIFT_WR_RDMA_WRITE_WITH_IMM:
 		wr->send.ex.imm_data = (__force __be32)b->wr.imm;
@@ -269,7 +274,7 @@ int shift_proxy_post(struct shift_qp *sqp, u64 seq, u32 *rkey)
 	err = sqp->rings.provider->decode(sqp, seq, &b->wr);
 	if (err)
 		return err;
-	if (shift_window_local(b->wr.opcode))
+	if (!sqp->rings.provider->mrs && shift_window_local(b->wr.opcode))
 		return proxy_perform(sqp, b, seq, rkey);
 	if (wr_has_rkey(&b->wr, rkey))
 		err = proxy_translate_rkey(sqp, b, *rkey, &key);

@@ -120,8 +120,12 @@ static struct shift_proxy *proxy_make(struct shift_qp *sqp, u8 path, struct ib_p
 	b->qp = ib_create_qp(pd, &init);
 	if (IS_ERR(b->qp))
 		goto err_cq;
+	if (sqp->rings.provider->mrs && shift_registrar_make(b))
+		goto err_qp;
 	return b;
 
+err_qp:
+	ib_destroy_qp(b->qp);
 err_cq:
 	ib_free_cq(b->cq);
 err_pool:

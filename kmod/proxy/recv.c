@@ -11,6 +11,7 @@
 #include "core/kick.h"
 #include "core/object.h"
 #include "core/provider.h"
+#include "core/proxy.h"
 #include "core/qp.h"
 #include "core/queue.h"
 #include "mw/mw.h"
@@ -130,10 +131,12 @@ void shift_recv_doorbell(struct shift_qp *sqp)
  * @sqp: the QP; ledger_lock.
  * @wc: completion of a receive on its proxy QP.
  *
- * If a SEND_WITH_INV invalidated the key of a region, the key of its window is shown.
+ * If a SEND_WITH_INV invalidated the key of a region, or of an MR, the key that the user knows is
+ * shown.
  */
 struct shift_recv shift_recv_got(struct shift_qp *sqp, const struct ib_wc *wc)
 {
+	const struct shift_mr_ops *mrs = sqp->rings.provider->mrs;
 	struct shift_recv e = {
 		.status = wc->status,
 		.opcode = wc->opcode,
@@ -144,7 +147,11 @@ struct shift_recv shift_recv_got(struct shift_qp *sqp, const struct ib_wc *wc)
 	};
 
 	lockdep_assert_held(&sqp->ledger_lock);
-	if (!wc->status && wc->wc_flags & IB_WC_WITH_INVALIDATE)
+	if (wc->status || !(wc->wc_flags & IB_WC_WITH_INVALIDATE))
+		return e;
+	if (mrs)
+		e.ex = mrs->invalidated(sqp, wc->ex.invalidate_rkey, sqp->rec.proxy->path);
+	else
 		e.ex = shift_region_invalidated(sqp, wc->ex.invalidate_rkey);
 	return e;
 }

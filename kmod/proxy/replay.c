@@ -46,6 +46,8 @@ static u32 replay_wc_opcode(u32 opcode)
 		return IB_WC_BIND_MW;
 	case SHIFT_WR_LOCAL_INV:
 		return IB_WC_LOCAL_INV;
+	case SHIFT_WR_REG_MR:
+		return IB_WC_REG_MR;
 	default:
 		return IB_WC_SEND;
 	}

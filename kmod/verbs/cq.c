@@ -68,6 +68,7 @@ struct shift_cq *shift_cq_track_kernel(struct shift_dev *sdev, struct ib_cq *cq,
 	}
 	scq->kernel = kernel;
 	scq->provider = provider;
+	scq->registered = true;
 	if (!shift_track(sdev, &scq->obj, cq, SHIFT_OBJ_CQ, &sdev->cqs))
 		return scq;
 	shift_cq_put(scq);

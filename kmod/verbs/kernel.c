@@ -5,13 +5,21 @@
  * The wrappers here are put into a device only if the module was told of any such user.  They run
  * in any context, under RCU.
  */
+#include <linux/mm.h>
 #include <linux/module.h>
 #include <linux/mutex.h>
+#include <linux/slab.h>
 #include "core/kernel_cq.h"
 #include "core/kernel_qp.h"
+#include "core/kick.h"
 #include "core/object.h"
+#include "core/pair.h"
 #include "core/qp.h"
+#include "core/queue.h"
+#include "failover/failover.h"
 #include "provider/provider.h"
+#include "proxy/proxy.h"
+#include "pure/ledger.h"
 #include "pure/ulp.h"
 #include "verbs/verbs.h"
 
@@ -44,6 +52,20 @@ bool shift_kernel_users(void)
 }
 
 /**
+ * shift_kernel_pd_user - whose PD is it?
+ * @pd: a PD of the kernel.
+ *
+ * Context: process context.
+ * Return: enum shift_ulp; NONE: it is not to be tracked.
+ */
+enum shift_ulp shift_kernel_pd_user(const struct ib_pd *pd)
+{
+	enum shift_ulp ulp = kernel_users ? shift_ulp_of_module(pd->res.kern_name) : SHIFT_ULP_NONE;
+
+	return kernel_users & BIT(ulp) ? ulp : SHIFT_ULP_NONE;
+}
+
+/**
  * shift_kernel_user - whose QP is it?
  * @qp: a QP of the kernel that was just created.
  *
@@ -56,12 +78,52 @@ bool shift_kernel_users(void)
 enum shift_ulp shift_kernel_user(const struct ib_qp *qp)
 {
 	const char *name = qp->res.kern_name;
-	enum shift_ulp ulp;
 
-	if (!kernel_users || qp->qp_type != IB_QPT_RC || (name && !strcmp(name, KBUILD_MODNAME)))
+	if (qp->qp_type != IB_QPT_RC || (name && !strcmp(name, KBUILD_MODNAME)))
 		return SHIFT_ULP_NONE;
-	ulp = shift_ulp_of_module(qp->pd->res.kern_name);
-	return kernel_users & BIT(ulp) ? ulp : SHIFT_ULP_NONE;
+	return shift_kernel_pd_user(qp->pd);
+}
+
+/* Can QPs of such a device be stopped, and its work be done on another one? */
+static bool dev_moves(const struct shift_dev *sdev)
+{
+	return sdev->provider && sdev->provider->flags & SHIFT_PROVIDES_KERNEL;
+}
+
+/**
+ * shift_kernel_qp_register - the engine may take the work of a kernel user's QP
+ * @sqp: the QP, which nobody else can find yet.
+ *
+ * Context: process context.
+ * Return: why not; NONE: it may, and a ledger is there.
+ */
+enum shift_reason shift_kernel_qp_register(struct shift_qp *sqp)
+{
+	struct shift_kernel_qp *kernel = sqp->kernel;
+	struct shift_recvs *recvs = &sqp->rec.recvs;
+	struct shift_pair *pair = shift_qp_pair(sqp);
+	/* a ledger holds one entry less than it has slots */
+	u32 slots = 2 * max(kernel->send.ring.slots, 1u);
+	struct shift_entry *entry;
+
+	if (!pair)
+		return SHIFT_REASON_OLD_OBJECT;
+	if (!dev_moves(sqp->sdev) || !dev_moves(pair->backup))
+		return SHIFT_REASON_KERNEL_USER;
+	entry = kvcalloc(slots, sizeof(*entry), GFP_KERNEL);
+	if (kernel->recv.ring.slots) {
+		recvs->slots = kernel->recv.ring.slots;
+		recvs->entry = kvcalloc(recvs->slots, sizeof(*recvs->entry), GFP_KERNEL);
+	}
+	if (!entry || (recvs->slots && !recvs->entry)) {
+		kvfree(entry);
+		shift_recv_free(recvs);
+		return SHIFT_REASON_MIRROR_QP;
+	}
+	shift_ledger_init(&sqp->rec.ledger, entry, NULL, slots, 0);
+	sqp->rings.provider = &shift_provider_kernel;
+	sqp->rings.usable = true;
+	return SHIFT_REASON_NONE;
 }
 
 /* Who makes or drops the shadow of a kernel user's CQ, or changes how many use it. */
@@ -114,17 +176,62 @@ void shift_kernel_cq_leave(struct shift_cq *scq)
 	mutex_unlock(&kernel_cqs);
 }
 
+/*
+ * Requests of a gated QP were recorded only.  The engine takes them from there: in this thread if
+ * the QP is on a proxy QP and the context allows it, else in the work item.
+ */
+static void kernel_kept(struct shift_qp *sqp, bool recv)
+{
+	bool here = !in_interrupt() && !irqs_disabled();
+
+	if (here && recv)
+		shift_recv_doorbell(sqp);
+	if (here && !recv) {
+		shift_replay_doorbell(sqp);
+		return;
+	}
+	if (here && READ_ONCE(sqp->rec.live))
+		return;
+	set_bit(SHIFT_QPB_KEPT, &sqp->pend.flags);
+	shift_qp_kick_any(sqp, SHIFT_QPB_KICK);
+}
+
+/**
+ * shift_kernel_send - the op post_send of a tracked QP
+ * @sqp: its shadow.
+ * @qp: the QP.
+ * @wr: as the op.
+ * @bad_wr: the same.
+ *
+ * Context: any; RCU.
+ * Return: as the op.
+ */
+int shift_kernel_send(struct shift_qp *sqp, struct ib_qp *qp, const struct ib_send_wr *wr,
+		      const struct ib_send_wr **bad_wr)
+{
+	bool kept;
+	int err;
+
+	err = shift_kernel_post_send(sqp, qp, wr, bad_wr, &kept);
+	if (kept)
+		kernel_kept(sqp, false);
+	return err;
+}
+
 static int wrap_post_recv(struct ib_qp *qp, const struct ib_recv_wr *wr,
 			  const struct ib_recv_wr **bad_wr)
 {
 	struct shift_dev *sdev;
 	struct shift_qp *sqp;
+	bool kept;
 	int err;
 
 	rcu_read_lock();
 	sqp = shift_qp_find_rcu(qp);
 	if (sqp && sqp->kernel) {
-		err = shift_kernel_post_recv(sqp, qp, wr, bad_wr);
+		err = shift_kernel_post_recv(sqp, qp, wr, bad_wr, &kept);
+		if (kept)
+			kernel_kept(sqp, true);
 	} else {
 		sdev = sqp ? sqp->sdev : shift_ops_dev(qp->device);
 		err = sdev->saved.post_recv(qp, wr, bad_wr);
@@ -134,46 +241,65 @@ static int wrap_post_recv(struct ib_qp *qp, const struct ib_recv_wr *wr,
 }
 
 /*
- * Poll the driver.  What was polled leaves the records while poll_lock is held.  So this happens in
- * the order of the device, also if two threads poll the CQ.
+ * May the user see this error?  With interrupts disabled the CQE filter cannot be asked.  Then it
+ * may, unless the QP was fenced: the record stops, so that the QP does not move any more.
  */
-static int kernel_poll_driver(struct shift_cq *scq, struct ib_cq *cq, int num, struct ib_wc *wc)
+static bool error_is_shown(struct shift_qp *sqp, const struct shift_cq *scq, u32 status)
 {
-	const struct ib_qp *last = NULL;
-	struct shift_qp *sqp = NULL;
-	int i, n;
+	if (irqs_disabled())
+		return !test_bit(SHIFT_QPB_FENCED, &sqp->pend.flags);
+	/* what is outstanding is not known: nothing is kept back, whatever the reason */
+	if (!test_bit(SHIFT_QPB_FENCED, &sqp->pend.flags) && !shift_kernel_qp_is_whole(sqp))
+		status = IB_WC_GENERAL_ERR;
+	return shift_cqe_filter(sqp, scq, status, NULL) == SHIFT_CQE_DELIVER;
+}
 
-	lockdep_assert_held(&scq->kernel->poll_lock);
-	n = scq->sdev->saved.poll_cq(cq, num, wc);
+/* Take errors out of polled completions that their user is not to see; returns how many stay. */
+static int keep_shown(const struct shift_cq *scq, int n, struct ib_wc *wc)
+{
+	struct shift_qp *sqp;
+	int i, shown = 0;
+
 	for (i = 0; i < n; i++) {
-		if (wc[i].qp != last) {
-			last = wc[i].qp;
-			/* only compared: it may be of a QP that was destroyed */
-			sqp = shift_qp_find_rcu(last);
+		sqp = wc[i].status ? shift_qp_find_rcu(wc[i].qp) : NULL;
+		if (sqp && sqp->kernel) {
+			if (!error_is_shown(sqp, scq, wc[i].status))
+				continue;
+			shift_kernel_qp_stop(sqp);
 		}
-		if (sqp && sqp->kernel)
-			shift_kernel_polled(sqp, &wc[i]);
+		if (shown != i)
+			wc[shown] = wc[i];
+		shown++;
 	}
-	return n;
+	return shown;
 }
 
 /*
  * The side ring comes first, and only when it is empty the driver's CQ: what is in it is older than
- * what the driver has of the same QP.
+ * what the driver has of the same QP.  Who is given less than it has asked for takes that for the
+ * end, so that this goes on if something was kept back.
  */
 static int kernel_poll(struct shift_cq *scq, struct ib_cq *cq, int num, struct ib_wc *wc)
 {
+	struct shift_kernel_cq *kernel = scq->kernel;
+	int got, shown, n = 0;
 	unsigned long flags;
-	int n, more;
+	bool raw, side;
 
-	spin_lock_irqsave(&scq->kernel->poll_lock, flags);
-	n = shift_kernel_cq_take(scq->kernel, num, wc);
-	if (n < num) {
-		more = kernel_poll_driver(scq, cq, num - n, wc + n);
-		if (more > 0 || !n)
-			n += more;
-	}
-	spin_unlock_irqrestore(&scq->kernel->poll_lock, flags);
+	do {
+		spin_lock_irqsave(&kernel->poll_lock, flags);
+		got = shift_kernel_cq_take(kernel, num - n, wc + n, &raw);
+		side = got;
+		if (!side) {
+			got = shift_kernel_cq_poll(scq, cq, num - n, wc + n);
+			raw = true;
+		}
+		spin_unlock_irqrestore(&kernel->poll_lock, flags);
+		if (got <= 0)
+			return n ?: got;
+		shown = raw ? keep_shown(scq, got, wc + n) : got;
+		n += shown;
+	} while (n < num && (side || shown < got));
 	return n;
 }
 

@@ -246,6 +246,8 @@ static int wrap_dereg_mr(struct ib_mr *mr, struct ib_udata *udata)
 	spd = mr->pd ? shift_pd_find(mr->pd) : NULL;
 	if (smr) {
 		shift_rkey_revoke(smr);
+		if (smr->kernel)
+			shift_kernel_mr_settle(smr);
 		shift_mr_drop_mirror(smr);
 		shift_mr_unpin(smr);
 	}

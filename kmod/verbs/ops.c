@@ -58,6 +58,9 @@ static const struct {
 	OP(shift_qp_ops, post_send),
 	KERNEL_OP(shift_kernel_ops, post_recv),
 	KERNEL_OP(shift_kernel_ops, poll_cq),
+	KERNEL_OP(shift_kernel_mr_ops, alloc_mr),
+	KERNEL_OP(shift_kernel_mr_ops, alloc_mr_integrity),
+	KERNEL_OP(shift_kernel_mr_ops, map_mr_sg),
 };
 
 static void **ops_entry(const struct ib_device_ops *ops, int i)

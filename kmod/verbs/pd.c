@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-/* Protection domains of user space: how they are tracked, and their verbs. */
+/* Protection domains: how they are tracked, and their verbs. */
 #include <linux/module.h>
 #include <linux/slab.h>
 #include "core/object.h"
@@ -7,9 +7,9 @@
 #include "verbs/verbs.h"
 
 /* QPs of a PD without a shadow are not protected. */
-static int pd_track(struct shift_dev *sdev, struct ib_pd *pd)
+static int pd_track(struct shift_dev *sdev, struct ib_pd *pd, bool kernel)
 {
-	struct shift_pd *spd = kzalloc(sizeof(*spd), GFP_KERNEL_ACCOUNT);
+	struct shift_pd *spd = kzalloc(sizeof(*spd), kernel ? GFP_KERNEL : GFP_KERNEL_ACCOUNT);
 	int err;
 
 	if (!spd)
@@ -18,6 +18,8 @@ static int pd_track(struct shift_dev *sdev, struct ib_pd *pd)
 	mutex_init(&spd->lock);
 	mutex_init(&spd->region_mutex);
 	INIT_LIST_HEAD(&spd->regions);
+	xa_init(&spd->mirrors);
+	spd->kernel = kernel;
 	INIT_LIST_HEAD(&spd->obj.list);
 	spd->sdev = shift_dev_get(sdev);
 	spd->pair = shift_pair_of(sdev);
@@ -26,19 +28,20 @@ static int pd_track(struct shift_dev *sdev, struct ib_pd *pd)
 	err = shift_track(sdev, &spd->obj, pd, SHIFT_OBJ_PD, &sdev->pds);
 	if (err)
 		shift_pd_put(spd);
-	else
+	else if (!kernel)
 		shift_charge_pd(&spd->charge, spd, 1, 0);
 	return err;
 }
 
 static int wrap_alloc_pd(struct ib_pd *pd, struct ib_udata *udata)
 {
+	bool kernel = !udata && shift_kernel_pd_user(pd) != SHIFT_ULP_NONE;
 	struct shift_dev *sdev;
 	int idx, err;
 
 	sdev = shift_verb_begin(pd->device, &idx);
 	err = sdev->saved.alloc_pd(pd, udata);
-	if (!err && udata && shift_dev_count(sdev) && pd_track(sdev, pd))
+	if (!err && (udata || kernel) && shift_dev_count(sdev) && pd_track(sdev, pd, kernel))
 		shift_dev_uncount(sdev);
 	if (!err && udata)
 		shift_charge_make_room(sdev);

@@ -48,16 +48,16 @@ static void qp_set_owner(struct shift_qp *sqp, const struct ib_qp *qp)
 }
 
 /* Why is a QP not protected when it was just created? */
-static enum shift_reason qp_first_reason(const struct shift_qp *sqp, bool srq_ok)
+static enum shift_reason qp_first_reason(struct shift_qp *sqp, bool srq_ok)
 {
 	if (sqp->app.init.qp_type != IB_QPT_RC)
 		return SHIFT_REASON_QP_TYPE;
-	if (sqp->kernel)
-		return SHIFT_REASON_KERNEL_USER;
-	if (!srq_ok)
+	if (!srq_ok || (sqp->kernel && sqp->app.init.srq))
 		return SHIFT_REASON_SRQ;
 	if (!sqp->spd || !sqp->scq || !sqp->rcq)
 		return SHIFT_REASON_OLD_OBJECT;
+	if (sqp->kernel)
+		return shift_kernel_qp_register(sqp) ?: SHIFT_REASON_NOT_RTS;
 	return SHIFT_REASON_NO_PROVIDER;
 }
 
@@ -204,6 +204,8 @@ static bool qp_detach(struct shift_qp *sqp)
 	spin_lock_bh(&sqp->inbox_lock);
 	set_bit(SHIFT_QPB_DEAD, &sqp->pend.flags);
 	spin_unlock_bh(&sqp->inbox_lock);
+	if (sqp->kernel)
+		synchronize_rcu_expedited();	/* shift_qp_kick_any() */
 	mutex_lock(&sqp->lock);
 	if (sqp->fo.state != SHIFT_ST_OFF)
 		shift_failover_event(sqp, SHIFT_EV_APP_ERROR, NULL);
@@ -291,7 +293,7 @@ static int wrap_post_send(struct ib_qp *qp, const struct ib_send_wr *wr,
 		shift_replay_doorbell(sqp);
 		err = 0;
 	} else if (wr && sqp && sqp->kernel) {
-		err = shift_kernel_post_send(sqp, qp, wr, bad_wr);
+		err = shift_kernel_send(sqp, qp, wr, bad_wr);
 	} else {
 		if (sqp && !wr && READ_ONCE(sqp->rings.tracks_mws))
 			sqp->rings.provider->posting(sqp);

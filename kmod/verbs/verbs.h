@@ -78,9 +78,16 @@ void shift_gsi_posting(struct ib_qp *qp, const struct ib_send_wr *wr);	/* any co
 /* kernel.c */
 extern const struct ib_device_ops shift_kernel_ops;
 bool shift_kernel_users(void);
+enum shift_ulp shift_kernel_pd_user(const struct ib_pd *pd);
 enum shift_ulp shift_kernel_user(const struct ib_qp *qp);
 struct shift_cq *shift_kernel_cq_join(struct shift_dev *sdev, struct ib_cq *cq);
 void shift_kernel_cq_leave(struct shift_cq *scq);
+enum shift_reason shift_kernel_qp_register(struct shift_qp *sqp);
+int shift_kernel_send(struct shift_qp *sqp, struct ib_qp *qp, const struct ib_send_wr *wr,
+		      const struct ib_send_wr **bad_wr);	/* any context */
+
+/* kernel_mr.c */
+extern const struct ib_device_ops shift_kernel_mr_ops;
 
 /* modify.c */
 extern const struct ib_device_ops shift_modify_ops;

@@ -329,6 +329,7 @@ static inline void down_read(struct rw_semaphore *s) { sim_lock(&s->lock, true);
 static inline void up_read(struct rw_semaphore *s) { sim_unlock(&s->lock, true); }
 static inline void down_write(struct rw_semaphore *s) { sim_lock(&s->lock, false); }
 static inline void up_write(struct rw_semaphore *s) { sim_unlock(&s->lock, false); }
+#define irqs_disabled()	false
 #define lockdep_assert_held(l) do { if (!sim_is_held(&(l)->lock)) \
 	sim_fail("%s() without %s", __func__, #l); } while (0)
 #define lockdep_assert_held_read lockdep_assert_held

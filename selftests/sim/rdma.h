@@ -47,7 +47,8 @@ enum ib_wc_status {
 };
 enum {
 	IB_WC_SEND, IB_WC_RDMA_WRITE, IB_WC_RDMA_READ, IB_WC_COMP_SWAP, IB_WC_FETCH_ADD,
-	IB_WC_BIND_MW, IB_WC_LOCAL_INV, IB_WC_RECV = 1 << 7, IB_WC_RECV_RDMA_WITH_IMM,
+	IB_WC_BIND_MW, IB_WC_LOCAL_INV, IB_WC_REG_MR,
+	IB_WC_RECV = 1 << 7, IB_WC_RECV_RDMA_WITH_IMM,
 };
 enum { IB_WC_GRH = 1, IB_WC_WITH_IMM = 2, IB_WC_WITH_INVALIDATE = 4 };
 enum { IB_SEND_FENCE = 1, IB_SEND_SIGNALED = 2, IB_SEND_SOLICITED = 4, IB_SEND_INLINE = 8 };
@@ -61,7 +62,7 @@ struct ib_uobject { struct ib_uverbs_file *ufile; u32 id; };
 struct rdma_restrack_entry { const char *kern_name; };
 struct ib_pd {
 	struct ib_device *device;
-	u32 id, local_dma_lkey;
+	u32 id, local_dma_lkey, flags, unsafe_global_rkey;
 	atomic_t usecnt;
 	struct rdma_restrack_entry res;
 };
@@ -137,6 +138,7 @@ struct ib_send_wr {
 	union { __be32 imm_data; u32 invalidate_rkey; } ex;
 };
 struct ib_rdma_wr { struct ib_send_wr wr; u64 remote_addr; u32 rkey; };
+struct ib_reg_wr { struct ib_send_wr wr; struct ib_mr *mr; u32 key; int access; };
 struct ib_atomic_wr {
 	struct ib_send_wr wr;
 	u64 remote_addr, compare_add, swap;
@@ -183,6 +185,7 @@ struct ib_ah;
 struct rdma_ah_init_attr;
 struct ib_device_ops {
 	enum rdma_driver_id driver_id;
+	void *alloc_mr, *alloc_mr_integrity, *map_mr_sg;	/* of users in the kernel only */
 	int (*alloc_pd)(struct ib_pd *pd, struct ib_udata *udata);
 	int (*dealloc_pd)(struct ib_pd *pd, struct ib_udata *udata);
 	int (*create_user_ah)(struct ib_ah *ah, struct rdma_ah_init_attr *attr,

@@ -1,11 +1,239 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * The kind of QPs of users in the kernel, whatever their device: its rings are the module's own.
- * So far it has CQs only.
+ * The kind of QPs of users in the kernel, whatever their device.  Their rings are the module's own
+ * record of what was posted: the ledger, and the record of receives, have the same numbers modulo
+ * 2^32, and read there.
  */
 #include "core/kernel_cq.h"
+#include "core/kernel_qp.h"
+#include "core/object.h"
 #include "core/provider.h"
+#include "core/qp.h"
+#include "core/queue.h"
+#include "provider/kernel/kernel.h"
 #include "provider/provider.h"
+#include "pure/ledger.h"
+#include "pure/wr.h"
+
+static u32 kernel_send_slots(const struct shift_qp *sqp)
+{
+	return sqp->kernel->send.ring.slots;
+}
+
+/* The record notes it when the QP is in RTS. */
+static void kernel_starts(struct shift_qp *sqp)
+{
+}
+
+/*
+ * A look at what is outstanding, oldest first, while its user posts and polls.  The queue is locked
+ * for one request at a time.  False: there is none at @seq, or behind.
+ */
+static bool record_at(struct shift_kernel_queue *queue, u64 *seq, struct shift_wr *wr, int *err)
+{
+	struct shift_post_ring *ring = &queue->ring;
+	unsigned long flags;
+	bool found;
+
+	spin_lock_irqsave(&queue->lock, flags);
+	*seq = max(*seq, ring->tail);
+	found = *seq < ring->head;
+	if (found)
+		*err = shift_post_decode(shift_post_ring_slot(ring, *seq), ring->slot_size, wr);
+	spin_unlock_irqrestore(&queue->lock, flags);
+	return found;
+}
+
+static bool all_are(struct shift_qp *sqp,
+		    bool (*kind)(const struct shift_qp *sqp, const struct shift_wr *wr))
+{
+	struct shift_kernel_queue *queue = &sqp->kernel->send;
+	struct shift_wr wr;
+	u64 seq, most;
+	int err = 0;
+
+	most = READ_ONCE(queue->ring.head);
+	for (seq = 0; seq < most && record_at(queue, &seq, &wr, &err); seq++)
+		if (err || !kind(sqp, &wr))
+			return false;
+	return true;
+}
+
+static int kernel_movable(struct shift_qp *sqp)
+{
+	return shift_kernel_qp_is_whole(sqp) && all_are(sqp, shift_qp_can_move) ? 0 : -EOPNOTSUPP;
+}
+
+static bool not_once(const struct shift_qp *sqp, const struct shift_wr *wr)
+{
+	return !(shift_ledger_kind(wr->opcode) & SHIFT_ENTRY_ONCE);
+}
+
+static bool kernel_once(struct shift_qp *sqp)
+{
+	return !all_are(sqp, not_once);
+}
+
+static bool kernel_still(struct shift_qp *sqp, u32 *done)
+{
+	struct shift_post_ring *ring = &sqp->kernel->send.ring;
+
+	*done = READ_ONCE(ring->tail);
+	return *done == (u32)READ_ONCE(ring->head);
+}
+
+/**
+ * shift_kernel_cause - the op cause
+ * @sqp: the QP; ledger_lock.
+ *
+ * A receive may be polled as flushed before the send that has failed, which is in another CQ.  Some
+ * drivers complete a send that could not be sent as flushed, too: that counts as a local error.
+ *
+ * Return: enum ib_wc_status; 0: none.
+ */
+u32 shift_kernel_cause(struct shift_qp *sqp)
+{
+	struct shift_kernel_qp *kernel = sqp->kernel;
+
+	lockdep_assert_held(&sqp->ledger_lock);
+	if (!READ_ONCE(kernel->cause) && READ_ONCE(kernel->flushed))
+		shift_kernel_cq_drain(sqp->scq);
+	return READ_ONCE(kernel->cause) ?:
+	       READ_ONCE(kernel->flushed) ? IB_WC_LOC_QP_OP_ERR : 0;
+}
+
+static void kernel_first_error(struct shift_qp *sqp, u32 status)
+{
+	sqp->fo.error_status = status;
+}
+
+/* The driver refuses what it has to take: the QP is of no use, and its user is to know. */
+static void refuse_kept(struct shift_qp *sqp)
+{
+	struct shift_abi_wc wc = { .status = IB_WC_LOC_QP_OP_ERR, .qp_num = sqp->qpn };
+	struct shift_cq_slot slot = { .sqp = sqp };
+
+	while (shift_kernel_take_kept(sqp, &wc))
+		shift_cq_push(wc.opcode == IB_WC_RECV ? sqp->rcq : sqp->scq, &wc, &slot);
+	shift_fence_stop(sqp, IB_QPS_ERR);
+	shift_qp_kick(sqp, SHIFT_QPB_APP);
+}
+
+static void kernel_doorbell(struct shift_qp *sqp)
+{
+	if (shift_kernel_post_kept(sqp))
+		refuse_kept(sqp);
+}
+
+/* What was executed on the path that the QP leaves, and had no completion, counts for its MRs. */
+static void kernel_executed(struct shift_qp *sqp)
+{
+	struct shift_ledger *l = &sqp->rec.ledger;
+	u64 seq;
+
+	spin_lock_bh(&sqp->ledger_lock);
+	for (seq = l->tail; seq < l->head; seq++) {
+		struct shift_entry *e = shift_ledger_at(l, seq);
+
+		if (e->state == SHIFT_ENTRY_EXECUTED && !(e->flags & SHIFT_ENTRY_APPLIED))
+			shift_kernel_mr_provider.executed(sqp, seq, sqp->fo.path);
+	}
+	spin_unlock_bh(&sqp->ledger_lock);
+}
+
+static u32 kernel_away_flags(const struct shift_qp *sqp)
+{
+	return 0;
+}
+
+static u8 *send_slot(const struct shift_qp *sqp, u64 seq)
+{
+	return shift_post_ring_slot(&sqp->kernel->send.ring, seq);
+}
+
+static u8 *recv_slot(const struct shift_qp *sqp, u64 seq)
+{
+	return shift_post_ring_slot(&sqp->kernel->recv.ring, seq);
+}
+
+static u64 slot_wr_id(const u8 *slot)
+{
+	return ((const struct shift_post *)slot)->wr_id;
+}
+
+/* Number of the next request modulo 2^32; what is before it was written. */
+static u32 queue_head(struct shift_kernel_queue *queue)
+{
+	unsigned long flags;
+	u32 head;
+
+	spin_lock_irqsave(&queue->lock, flags);
+	head = queue->ring.head;
+	spin_unlock_irqrestore(&queue->lock, flags);
+	return head;
+}
+
+static void queue_complete(struct shift_kernel_queue *queue, u32 seq)
+{
+	unsigned long flags;
+
+	spin_lock_irqsave(&queue->lock, flags);
+	shift_post_ring_complete(&queue->ring, seq);
+	spin_unlock_irqrestore(&queue->lock, flags);
+}
+
+/**
+ * shift_kernel_decode - the op decode
+ * @sqp: the QP; ledger_lock.
+ * @seq: an operation of the ledger.
+ * @wr: filled in.
+ *
+ * Return: 0, -EINVAL.
+ */
+int shift_kernel_decode(struct shift_qp *sqp, u64 seq, struct shift_wr *wr)
+{
+	lockdep_assert_held(&sqp->ledger_lock);
+	return shift_post_decode(send_slot(sqp, seq), sqp->kernel->send.ring.slot_size, wr);
+}
+
+static int kernel_take(struct shift_qp *sqp, struct shift_wr *wr)
+{
+	u64 seq = sqp->rec.ledger.head;
+
+	if (queue_head(&sqp->kernel->send) == (u32)seq)
+		return 0;
+	return shift_kernel_decode(sqp, seq, wr) ?: 1;
+}
+
+static u64 kernel_wr_id(const struct shift_qp *sqp, u64 seq)
+{
+	return slot_wr_id(send_slot(sqp, seq));
+}
+
+static void kernel_completed(struct shift_qp *sqp, u64 seq)
+{
+	queue_complete(&sqp->kernel->send, seq);
+}
+
+static u32 kernel_recvs_posted(const struct shift_qp *sqp)
+{
+	return queue_head(&sqp->kernel->recv) - (u32)sqp->rec.recvs.head;
+}
+
+static int kernel_decode_recv(const struct shift_qp *sqp, u64 seq, struct shift_wr *wr)
+{
+	return shift_post_decode(recv_slot(sqp, seq), sqp->kernel->recv.ring.slot_size, wr);
+}
+
+static u64 kernel_recv_wr_id(const struct shift_qp *sqp, u64 seq)
+{
+	return slot_wr_id(recv_slot(sqp, seq));
+}
+
+static void kernel_recvs_completed(struct shift_qp *sqp, u64 seq)
+{
+	queue_complete(&sqp->kernel->recv, seq);
+}
 
 static const struct shift_cq_ops kernel_cq_ops = {
 	.room = shift_kernel_cq_room,
@@ -13,5 +241,28 @@ static const struct shift_cq_ops kernel_cq_ops = {
 };
 
 const struct shift_provider shift_provider_kernel = {
+	.flags = SHIFT_PROVIDES_OWN_RECORD,
 	.cq = &kernel_cq_ops,
+	.mrs = &shift_kernel_mr_provider,
+	.send_slots = kernel_send_slots,
+	.restarts = shift_kernel_qp_start,
+	.executed = kernel_executed,
+	.starts = kernel_starts,
+	.movable = kernel_movable,
+	.once = kernel_once,
+	.cause = shift_kernel_cause,
+	.first_error = kernel_first_error,
+	.hold = shift_kernel_hold,
+	.still = kernel_still,
+	.doorbell = kernel_doorbell,
+	.fence = shift_kernel_fence,
+	.away_flags = kernel_away_flags,
+	.take = kernel_take,
+	.decode = shift_kernel_decode,
+	.wr_id = kernel_wr_id,
+	.completed = kernel_completed,
+	.recvs_posted = kernel_recvs_posted,
+	.decode_recv = kernel_decode_recv,
+	.recv_wr_id = kernel_recv_wr_id,
+	.recvs_completed = kernel_recvs_completed,
 };

@@ -213,18 +213,24 @@ static u64 qp_received(struct shift_qp *sqp, struct rdma_hw_stats *stats)
 	return 0;
 }
 
-/*
- * Wait for a pause in the packets that the device receives.  rxe of 6.1 handles packets in the
- * receiving softirq, and a RESET at the same time drops a reference twice.  Repeated packets show
- * in no counter but the device's.  This does not wait for long, as other QPs receive packets, too.
+/**
+ * shift_rxe_quiet - wait for a pause in the packets that the device receives
+ * @sqp: a QP of the device, locked; also one of a user in the kernel.
+ *
+ * rxe of 6.1 handles packets in the receiving softirq, and a RESET at the same time drops a
+ * reference twice.  Repeated packets show in no counter but the device's.  This does not wait for
+ * long, as other QPs receive packets, too.
+ *
+ * Context: process context; sleeps for some ms.
  */
-static void wait_quiet(struct shift_qp *sqp)
+void shift_rxe_quiet(struct shift_qp *sqp)
 {
 	const struct ib_device_ops *ops = &sqp->sdev->saved;
 	u64 end = shift_from_now_us(NOISE_US);
 	struct rdma_hw_stats *stats;
 	u64 before;
 
+	lockdep_assert_held(&sqp->lock);
 	if (!ops->alloc_hw_port_stats || !ops->get_hw_stats)
 		return;
 	stats = ops->alloc_hw_port_stats(sqp->sdev->ibdev, 1);
@@ -353,7 +359,7 @@ int shift_rxe_fence(struct shift_qp *sqp, bool *errored)
 
 	shift_rxe_hold(sqp);
 	if (!test_bit(SHIFT_QPB_ERRORED, &sqp->pend.flags))
-		wait_quiet(sqp);
+		shift_rxe_quiet(sqp);
 again:
 	copy_still(sqp, &still, attr);
 	if (shift_fence_query(sqp, attr))

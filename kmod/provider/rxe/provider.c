@@ -284,7 +284,8 @@ static const struct shift_cq_ops rxe_cq_ops = {
 const struct shift_provider shift_provider_rxe = {
 	.id = SHIFT_PROVIDER_RXE,
 	.driver = RDMA_DRIVER_RXE,
-	.flags = SHIFT_PROVIDES_WINDOWS | SHIFT_PROVIDES_RESET_PSN | SHIFT_PROVIDES_STATE,
+	.flags = SHIFT_PROVIDES_WINDOWS | SHIFT_PROVIDES_RESET_PSN | SHIFT_PROVIDES_STATE |
+		 SHIFT_PROVIDES_KERNEL,
 	.endless_retries = 7,
 	.cq = &rxe_cq_ops,
 	.pin_qp = rxe_pin_qp,
@@ -303,6 +304,7 @@ const struct shift_provider shift_provider_rxe = {
 	.still = rxe_still,
 	.once = rxe_once,
 	.doorbell = rxe_doorbell,
+	.quiet = shift_rxe_quiet,
 	.fence = shift_rxe_fence,
 	.away_flags = rxe_away_flags,
 	.take = rxe_take,

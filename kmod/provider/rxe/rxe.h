@@ -48,6 +48,7 @@ static inline struct shift_mw_journal *rxe_journal(const struct shift_qp *sqp)
 
 /* fence.c */
 bool shift_rxe_hold(struct shift_qp *sqp);
+void shift_rxe_quiet(struct shift_qp *sqp);
 u32 shift_rxe_cause(struct shift_qp *sqp);
 int shift_rxe_fence(struct shift_qp *sqp, bool *errored);
 

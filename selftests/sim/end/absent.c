@@ -40,11 +40,29 @@ struct shift_kernel_qp *shift_kernel_qp_new(enum shift_ulp ulp, const struct ib_
 
 void shift_kernel_qp_free(struct shift_kernel_qp *kernel) { }
 void shift_kernel_qp_state(struct shift_qp *sqp, enum ib_qp_state state) { }
-int shift_kernel_post_send(struct shift_qp *sqp, struct ib_qp *qp, const struct ib_send_wr *wr,
-			   const struct ib_send_wr **bad_wr)
+int shift_kernel_send(struct shift_qp *sqp, struct ib_qp *qp, const struct ib_send_wr *wr,
+		      const struct ib_send_wr **bad_wr)
 {
 	return -EOPNOTSUPP;
 }
+
+enum shift_reason shift_kernel_qp_register(struct shift_qp *sqp)
+{
+	return SHIFT_REASON_KERNEL_USER;
+}
+
+enum shift_ulp shift_kernel_pd_user(const struct ib_pd *pd) { return SHIFT_ULP_NONE; }
+int shift_kernel_lkey(const struct shift_pd *spd, u32 lkey, u8 path, u32 *key) { return -EACCES; }
+bool shift_kernel_rkey(const struct shift_pd *spd, const struct shift_mr *smr, u32 rkey, u32 *key)
+{
+	return false;
+}
+
+/* mw/kernel_mr.c, mw/registrar.c */
+void shift_kernel_mr_settle(struct shift_mr *smr) { }
+int shift_registrar_make(struct shift_proxy *b) { return -EOPNOTSUPP; }
+
+const struct ib_device_ops shift_kernel_mr_ops;
 
 struct shift_account *shift_account_lend(void) { return NULL; }
 void shift_account_restore(struct shift_account *account) { }

@@ -1,0 +1,87 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/*
+ * MRs of users in the kernel, which are registered and invalidated by work requests:
+ * Documentation/internals/kernel-users.md.
+ */
+#ifndef SHIFT_CORE_KERNEL_MR_H
+#define SHIFT_CORE_KERNEL_MR_H
+
+#include <linux/spinlock.h>
+#include <linux/types.h>
+
+struct ib_mr;
+struct shift_mr;
+struct shift_pd;
+struct shift_qp;
+struct shift_sge;
+
+/**
+ * struct shift_kernel_mr_on - what a device may have of an MR
+ * @valid: it may be registered there: as long as nobody knows that it was invalidated.
+ * @sure: it is.
+ * @key: with this key, by the numbers that the user knows.
+ */
+struct shift_kernel_mr_on {
+	bool valid, sure;
+	u32 key;
+};
+
+/**
+ * struct shift_kernel_mr - what only the shadow of a kernel user's MR has
+ * @lock: protects the rest, but for @unmapped.  Innermost, any context.
+ * @owner: the QP that has registered it last; only compared.
+ * @live: it is registered, by what was executed.
+ * @key: the key of the last registration.
+ * @access: of that registration.
+ * @gone: the key that was invalidated last, if @any_gone.  A peer's invalidation may be polled
+ *	before the registration leaves the record.
+ * @unmapped: the mirror has not got the pages of the last mapping.
+ * @on: by device: the default device, the backup.
+ *
+ * An MR is used by one QP at a time, whose sends and receives may complete into two CQs: then two
+ * CPUs may poll that it was registered, and that the peer has invalidated it.
+ */
+struct shift_kernel_mr {
+	spinlock_t lock;
+	const struct shift_qp *owner;
+	bool live, any_gone, unmapped;
+	u32 key, gone;
+	int access;
+	struct shift_kernel_mr_on on[2];
+};
+
+/**
+ * struct shift_kernel_mr_op - an operation on an MR, which no packet is sent for
+ * @opcode: SHIFT_WR_REG_MR or SHIFT_WR_LOCAL_INV; others are of no interest.
+ * @key: the key, as the user knows it.
+ * @access: rights of a registration.
+ */
+struct shift_kernel_mr_op {
+	u32 opcode;
+	u32 key;
+	int access;
+};
+
+/* The device of a path, in @on. */
+static inline unsigned int shift_path_device(u8 path)
+{
+	return path == 1;	/* SHIFT_PATH_BACKUP */
+}
+
+bool shift_kernel_mr_local(u32 opcode);
+void shift_kernel_mr_posted(struct shift_qp *sqp, const struct shift_kernel_mr_op *op, u8 path);
+void shift_kernel_mr_executed(struct shift_qp *sqp, const struct shift_kernel_mr_op *op, u8 path);
+void shift_kernel_mr_invalidated(struct shift_qp *sqp, u32 key, u8 path);
+u32 shift_kernel_mr_shown(const struct shift_qp *sqp, u32 wire, u8 path);
+struct ib_mr *shift_kernel_mr_of(const struct shift_mr *smr, u8 path);
+struct ib_mr *shift_kernel_mr_find(const struct shift_qp *sqp, u32 key, u8 path, u32 *wire);
+int shift_kernel_lkey(const struct shift_pd *spd, u32 lkey, u8 path, u32 *key);
+bool shift_kernel_rkey(const struct shift_pd *spd, const struct shift_mr *smr, u32 rkey, u32 *key);
+
+/* The key of the same MR with another index. */
+static inline u32 shift_kernel_key(u32 index_of, u32 byte_of)
+{
+	return (index_of & ~0xffu) | (byte_of & 0xff);
+}
+
+#endif /* SHIFT_CORE_KERNEL_MR_H */

@@ -1,0 +1,181 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * The fence of a QP of a user in the kernel: Documentation/internals/kernel-users.md.
+ *
+ * Order matters.  (1) What is posted is kept back; posts that are under way have ended.  (2) After
+ * RESET no packet is executed, and nothing completes any more.  (3) What the driver has completed
+ * until then is in its CQs.  It goes into their side rings, in front of what will complete on the
+ * new path, and leaves the record.  (4) The record is what is outstanding.
+ */
+#define pr_fmt(fmt) KBUILD_MODNAME ": " fmt
+
+#include <linux/delay.h>
+#include <linux/ktime.h>
+#include <linux/rcupdate.h>
+#include <linux/slab.h>
+#include "core/kernel_cq.h"
+#include "core/kernel_mr.h"
+#include "core/kernel_qp.h"
+#include "core/node.h"
+#include "core/object.h"
+#include "core/qp.h"
+#include "core/queue.h"
+#include "provider/kernel/kernel.h"
+#include "provider/provider.h"
+#include "pure/ledger.h"
+#include "pure/psn.h"
+#include "pure/wr.h"
+
+#define DRAIN_US	200000	/* for the user to poll, if a side ring is full; scaled */
+
+/**
+ * shift_kernel_hold - the op hold: keep what is posted back from the driver
+ * @sqp: the QP, locked.
+ *
+ * Context: process context.
+ * Return: true: nobody is in the driver any more.
+ */
+bool shift_kernel_hold(struct shift_qp *sqp)
+{
+	lockdep_assert_held(&sqp->lock);
+	WRITE_ONCE(sqp->rings.held, true);
+	shift_kernel_qp_hold(sqp);
+	return true;
+}
+
+/* Move what the driver has completed into the side rings.  -ENOSPC: their user does not poll. */
+static int drain(struct shift_qp *sqp)
+{
+	u64 end = shift_from_now_us(DRAIN_US);
+	int err;
+
+	for (;;) {
+		err = shift_kernel_cq_drain(sqp->scq);
+		if (!err && sqp->rcq != sqp->scq)
+			err = shift_kernel_cq_drain(sqp->rcq);
+		if (!err || ktime_get_ns() > end)
+			return err;
+		usleep_range(100, 200);
+	}
+}
+
+/* The QP is in error, and none was kept back: has its user caused it?  What tells so is shown. */
+static bool error_is_own(struct shift_qp *sqp)
+{
+	u32 cause;
+
+	drain(sqp);
+	cause = READ_ONCE(sqp->kernel->cause);
+	return cause && cause != IB_WC_RETRY_EXC_ERR && cause != IB_WC_LOC_QP_OP_ERR;
+}
+
+/* A device that refuses RESET may still take ERR: it executes nothing any more, either. */
+static int stop(struct shift_qp *sqp)
+{
+	return shift_fence_stop(sqp, IB_QPS_RESET) && shift_fence_stop(sqp, IB_QPS_ERR) ?
+	       -EBUSY : 0;
+}
+
+/* Make the record of sends the ledger; ledger_lock.  -EOPNOTSUPP: some of it cannot be moved. */
+static int fill_ledger(struct shift_qp *sqp)
+{
+	struct shift_ledger *l = &sqp->rec.ledger;
+	u32 n, first, psn;
+	struct shift_wr wr;
+	int err = 0;
+
+	n = shift_kernel_queue_take(&sqp->kernel->send, &first, &psn);
+	shift_ledger_start(l, first);
+	while (n--) {
+		struct shift_kernel_mr_op op = shift_kernel_qp_op(sqp, l->head);
+		bool bad = shift_kernel_decode(sqp, l->head, &wr);
+
+		shift_kernel_mr_posted(sqp, &op, SHIFT_PATH_DEFAULT);
+		if (shift_replay_enter(sqp, bad ? NULL : &wr))
+			err = -EOPNOTSUPP;
+	}
+	sqp->rec.outstanding = (struct shift_arming) {
+		.epoch = sqp->fo.armed[0].epoch, .psn = psn,
+	};
+	sqp->rec.any_outstanding = shift_ledger_count(l);
+	sqp->rec.own_end = l->head;
+	return err;
+}
+
+static void fill_recvs(struct shift_qp *sqp)
+{
+	struct shift_kernel_queue *queue = &sqp->kernel->recv;
+	u32 n, first, psn;
+
+	n = shift_kernel_queue_take(queue, &first, &psn);
+	shift_recv_start(sqp, first, n, queue->ring.slots);
+}
+
+static void drop_errors(struct shift_qp *sqp)
+{
+	shift_kernel_cq_drop_raw(sqp->scq->kernel, sqp->qp);
+	shift_kernel_cq_drop_raw(sqp->rcq->kernel, sqp->qp);
+}
+
+/**
+ * shift_kernel_fence - the op fence
+ * @sqp: the QP, locked and not fenced yet.
+ * @errored: out: it was in ERR already.
+ *
+ * A QP whose record is not whole is not stopped: its driver shows what becomes of its work.
+ *
+ * Context: process context; sleeps.
+ * Return: as shift_fence().
+ */
+int shift_kernel_fence(struct shift_qp *sqp, bool *errored)
+{
+	const struct shift_provider *device = sqp->sdev->provider;
+	int err, query_err, drain_err;
+	struct ib_qp_attr *attr;
+
+	lockdep_assert_held(&sqp->lock);
+	attr = kzalloc(sizeof(*attr), GFP_NOIO);
+	if (!attr)
+		return -ENOMEM;
+	shift_kernel_hold(sqp);
+	err = -ENODATA;
+	if (!shift_kernel_qp_is_whole(sqp))
+		goto out;
+	*errored = shift_fence_query(sqp, attr) ?
+		   test_bit(SHIFT_QPB_ERRORED, &sqp->pend.flags) : attr->qp_state == IB_QPS_ERR;
+	err = -ECANCELED;
+	if (*errored && !test_bit(SHIFT_QPB_ERRORED, &sqp->pend.flags) && error_is_own(sqp))
+		goto out;
+	if (!*errored && device->quiet)
+		device->quiet(sqp);
+	/* packets that are being received on a CPU that was kept from running */
+	synchronize_rcu_expedited();
+
+	set_bit(SHIFT_QPB_FENCED, &sqp->pend.flags);
+	err = stop(sqp);
+	if (err) {
+		clear_bit(SHIFT_QPB_FENCED, &sqp->pend.flags);
+		goto out;
+	}
+	query_err = shift_fence_query(sqp, attr);
+	if (!query_err)
+		shift_fence_heard(sqp, 0, attr->rq_psn & SHIFT_PSN_MASK);
+	drain_err = drain(sqp);
+
+	spin_lock_bh(&sqp->ledger_lock);
+	err = fill_ledger(sqp);
+	fill_recvs(sqp);
+	sqp->rec.live = true;
+	spin_unlock_bh(&sqp->ledger_lock);
+	drop_errors(sqp);
+	if (!err)
+		err = drain_err;
+	if (err)
+		pr_warn_ratelimited("%s qp %u: outstanding work could not be taken over (%d)\n",
+				    sqp->sdev->name, sqp->qpn, err);
+	else if (query_err)
+		err = -EIO;
+out:
+	kfree(attr);
+	return err;
+}
