@@ -41,6 +41,9 @@ VARIANTS = {
             "ib_write_lat", "ib_send_bw", "ib_send_lat", "ib_read_bw")),
         # the others do the same, and more beside it
         "programs: rping",
+        # the host's cable shows the same, but for who asks first
+        "kernel_failover: nvme: remote cable", "kernel_failover: *, ten times",
+        "kernel_failover: nvme: drained and taken back",
         # figures: each program that is known, over each outage
         "program_matrix: *",
         # what the attacker says is the same without keys; proofs have tests of their own
@@ -120,6 +123,9 @@ VARIANTS = {
         "perftest: ib_atomic_lat, not moved, survives a short outage: the answer lost",
     ],
     "6.12": [
+        "kernel_failover: nvme: remote cable", "kernel_failover: *, ten times",
+        "kernel_failover: nvme: drained and taken back", "kernel_failover: nvme: silent loss",
+        "kernel_failover: nvme: disconnected on the backup", "kernel_failover: * in one node only",
         "program_matrix: *",
         # a program's test, which runs on a node without the module
         "provider: *",
@@ -183,6 +189,9 @@ VARIANTS = {
         "exactly_once: an operator's move waits for the answer to a fadd",
     ],
     "debug": [
+        "kernel_failover: nvme: remote cable", "kernel_failover: *, ten times",
+        "kernel_failover: nvme: drained and taken back", "kernel_failover: nvme: silent loss",
+        "kernel_failover: * in one node only",
         # "bound before and after, and home again" goes the same way in a fifth of the time
         "random_schedule: 1 of seed *", "random_schedule: 12 of seed *",
         # the code that these run is run by the other tests of this kernel, too

@@ -7,6 +7,7 @@ from testbed import PREFIX, check, each, wait_for
 
 NQN = "shift"
 PORT = 4420
+KEEP_ALIVE = 5 * shift.DEADLINE_SCALE   # seconds: nvme's own, as slow as the module is on nodes
 CONFIG = "/sys/kernel/config"
 TARGET = f"{CONFIG}/nvmet"
 # Blocks of 4 KiB of each of the writers that are at work at the same time.
@@ -50,12 +51,13 @@ class Nvme:
             echo {self.address} >{port}/addr_traddr
             echo {PORT} >{port}/addr_trsvcid
             ln -s {TARGET}/subsystems/{NQN} {port}/subsystems/{NQN}""")
-        self.host.must("modprobe nvme-rdma")
+        # its own multipath would try again what is to go well the first time
+        self.host.must("modprobe nvme_core multipath=N && modprobe nvme-rdma")
 
     def connect(self):
         """Connect, and wait for the block device."""
         self.host.must(f"echo transport=rdma,traddr={self.address},trsvcid={PORT},nqn={NQN},"
-                       "nr_io_queues=1 >/dev/nvme-fabrics")
+                       f"nr_io_queues=1,keep_alive_tmo={KEEP_ALIVE} >/dev/nvme-fabrics")
         wait_for("the namespace", lambda: not self.host.run("test -b /dev/nvme0n1").status)
 
     def disconnect(self):
@@ -143,23 +145,23 @@ def nvme_again(bed):
     nvme = Nvme(bed)
     nvme.serve()
     counters = shift.Counters(bed)
-    lines = each(bed.nodes, said)
-    before = None
+    lines = before = None
     for number in range(WARM + ROUNDS):
         if number == WARM:
-            before = each(bed.nodes, unreclaimable)
+            lines, before = each(bed.nodes, said), each(bed.nodes, unreclaimable)
         nvme.connect()
         nvme.traffic()
         if not number:
-            check(users(nvme.host) == {("nvme_rdma", "kernel-user")}, f"{users(nvme.host)}")
-            check(users(nvme.target) == {("nvmet_rdma", "kernel-user")}, f"{users(nvme.target)}")
+            each(bed.nodes, lambda node: shift.protected(node, 2))
+            check(users(nvme.host) == {("nvme_rdma", None)}, f"{users(nvme.host)}")
+            check(users(nvme.target) == {("nvmet_rdma", None)}, f"{users(nvme.target)}")
             shift.refused(nvme.host, "pair", "del", "rxe0")
         nvme.disconnect()
         gone(bed)
     # a queue for commands and one for data, each time
     counters.moved("kernel_qps", 2 * (WARM + ROUNDS))
     counters.moved("kernel_posts", (WARM + ROUNDS) * WRITERS * BLOCKS)
-    counters.still("kernel_lost", "paired", "failed", "illegal")
+    counters.still("kernel_lost", "switches", "mirror_failed", "failed", "illegal")
     check(each(bed.nodes, said) == lines, "the module has said something")
     wait_for(f"no more than {LEFT} KiB left of a round", lambda: all(
         now - then < LEFT * ROUNDS
