@@ -12,6 +12,7 @@ BUILD := $(CURDIR)/build
 
 KERNEL ?=
 SHIFT ?= on
+ULP ?=
 TESTS ?=
 RUNS ?= 5
 N ?= 20
@@ -22,6 +23,7 @@ help:
 	@echo 'Try it (as root on Debian 12; installs packages, starts no service):'
 	@echo '  make demo               a cable is pulled under ib_write_bw, which survives'
 	@echo '  make demo SHIFT=off     the same without the module: it does not'
+	@echo '  make demo ULP=nvme      under fio on an NVMe disk; SHIFT=off here, too'
 	@echo '  make check              every test; ends with N passed, N failed, N skipped'
 	@echo '       TESTS="srq unit"  only these (selftests/check --list shows them)'
 	@echo '       KERNEL=6.1         only this kernel: 6.1, 6.12, debug; or 7.2, 7.3'
@@ -65,7 +67,7 @@ lab-kernels:
 		lab/lab kdir --ensure $$kernel || exit 1; done
 
 demo: deps
-	scripts/demo $(if $(KERNEL),--kernel $(KERNEL)) \
+	scripts/demo $(if $(KERNEL),--kernel $(KERNEL)) $(if $(ULP),--ulp $(ULP)) \
 		$(if $(filter off,$(SHIFT)),--without-module)
 
 check: deps
