@@ -9,7 +9,8 @@ from functools import partial
 from registry import FULL, STOCK, add
 from testbed import check, wait_for
 from nodes.failover import pull, start
-from nodes.mlx5 import SMALL, failover, not_covered, on_mlx5, stays_returned
+from nodes.mlx5 import SMALL, failover, not_covered, on_mlx5
+from nodes.mlx5_handback import stays_returned
 from nodes.pair_life import pair_of
 
 # Those that kernel QPs can try.  Without 16 a QP is protected, but not handed back.

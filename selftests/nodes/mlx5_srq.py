@@ -11,7 +11,8 @@ from registry import FULL, add
 from testbed import CONTROL_RAIL, check, each, wait_for
 from nodes import srq
 from nodes.failover import start
-from nodes.mlx5 import KEEPING, MLX5, SMALL, devices, stays_returned
+from nodes.mlx5 import KEEPING, MLX5, SMALL, devices
+from nodes.mlx5_handback import stays_returned
 
 SRQ = "/sys/module/rdma_shift/parameters/mlx5_srq"
 
