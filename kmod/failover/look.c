@@ -65,16 +65,19 @@ static bool may_stay_alone(const struct shift_qp *sqp)
 	return sqp->peer.alone && !sqp->srqm.ssrq;
 }
 
-/*
- * May the application post an operation soon that no proxy QP may post?  It would be an error once
- * the QP has left, while the QP's own NIC may outlast the fault.
- */
-static bool stays_in_hope(struct shift_qp *sqp)
+/* May the application post an operation soon, or has it, that no proxy QP may post? */
+static bool has_own_kind(struct shift_qp *sqp)
 {
 	const struct shift_provider *provider = sqp->rings.provider;
 
-	return provider && provider->keeps && may_stay_alone(sqp) &&
-	       !test_bit(SHIFT_QPB_ERRORED, &sqp->pend.flags) && provider->keeps(sqp);
+	return provider && provider->keeps && !test_bit(SHIFT_QPB_ERRORED, &sqp->pend.flags) &&
+	       provider->keeps(sqp);
+}
+
+/* It would be an error once the QP has left, while the QP's own NIC may outlast the fault. */
+static bool stays_in_hope(struct shift_qp *sqp)
+{
+	return may_stay_alone(sqp) && has_own_kind(sqp);
 }
 
 /*
@@ -115,8 +118,9 @@ int shift_qp_stays(struct shift_qp *sqp, bool hopeful)
  * shift_qp_look - see whether the outstanding work of a QP can be moved
  * @sqp: the QP, locked.
  *
- * As long as it cannot, the QP looks again from time to time, so that nobody is told of work that
- * was completed long ago.
+ * It is shown as unprotected if not, also if it moves all the same, for the sake of others on an
+ * SRQ, and makes an error of it.  As long as it is so, the QP looks again from time to time, so that
+ * nobody is told of work that was completed long ago.
  *
  * Context: process context.
  */
@@ -126,7 +130,7 @@ void shift_qp_look(struct shift_qp *sqp)
 
 	lockdep_assert_held(&sqp->lock);
 	stuck = sqp->fo.state == SHIFT_ST_RUN && !sqp->fo.path &&
-		(shift_provider_movable(sqp) || stays_in_hope(sqp));
+		(shift_provider_movable(sqp) || has_own_kind(sqp));
 	WRITE_ONCE(sqp->fo.stuck, stuck);
 	if (stuck)
 		shift_qp_watch(sqp);

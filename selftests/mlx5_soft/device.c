@@ -243,6 +243,7 @@ static int register_on_netdev(struct mls_dev *dev)
  */
 int mls_device_create(struct mls_slot *slot)
 {
+	struct mls_nic *nic;
 	struct mls_dev *dev;
 	int err;
 
@@ -256,9 +257,16 @@ int mls_device_create(struct mls_slot *slot)
 	INIT_LIST_HEAD(&dev->cqs);
 	INIT_LIST_HEAD(&dev->srqs);
 	xa_init(&dev->mrs);
+	err = mls_nic_create(dev);
+	if (err) {
+		ib_dealloc_device(&dev->ibdev);
+		return err;
+	}
+	nic = dev->nic;
 	err = mls_engine_start(dev);
 	if (err) {
 		ib_dealloc_device(&dev->ibdev);
+		mls_nic_destroy(nic);
 		return err;
 	}
 	dev->ibdev.node_type = RDMA_NODE_IB_CA;
@@ -271,6 +279,7 @@ int mls_device_create(struct mls_slot *slot)
 	if (err) {
 		ib_dealloc_device(&dev->ibdev);
 		reinit_completion(&slot->gone);
+		mls_nic_destroy(nic);
 		return err;
 	}
 	slot->dev = dev;
@@ -290,11 +299,14 @@ int mls_device_create(struct mls_slot *slot)
 void mls_device_destroy(struct mls_slot *slot)
 {
 	struct mls_dev *dev = slot->dev;
+	struct mls_nic *nic;
 
 	if (!dev)
 		return;
+	nic = dev->nic;
 	slot->dev = NULL;
 	ib_unregister_event_handler(&dev->lower_events);
 	ib_unregister_device_queued(&dev->ibdev);
 	wait_for_completion(&slot->gone);
+	mls_nic_destroy(nic);
 }

@@ -131,6 +131,24 @@ static int breaks_get(void *data, u64 *value)
 }
 DEFINE_DEBUGFS_ATTRIBUTE(breaks_fops, breaks_get, breaks_set, "0x%llx\n");
 
+static int accl_set(void *data, u64 value)
+{
+	struct mls_dev *dev = data;
+
+	if (value >= 2 * MLS_ACCL_MUTE)
+		return -EINVAL;
+	mls_nic_has_accl(dev, !(value & MLS_ACCL_NONE));
+	WRITE_ONCE(dev->faults.roce_accl, value);
+	return 0;
+}
+
+static int accl_get(void *data, u64 *value)
+{
+	*value = ((struct mls_dev *)data)->faults.roce_accl;
+	return 0;
+}
+DEFINE_DEBUGFS_ATTRIBUTE(accl_fops, accl_get, accl_set, "0x%llx\n");
+
 static int query_set(void *data, u64 value)
 {
 	if (value > 60 * MSEC_PER_SEC)
@@ -158,6 +176,7 @@ void mls_fault_init(struct mls_dev *dev)
 	debugfs_create_file_unsafe("fail_next", 0600, dir, dev, &fail_fops);
 	debugfs_create_file_unsafe("lose_ack", 0600, dir, dev, &lose_fops);
 	debugfs_create_file_unsafe("breaks", 0600, dir, dev, &breaks_fops);
+	debugfs_create_file_unsafe("roce_accl", 0600, dir, dev, &accl_fops);
 	debugfs_create_file_unsafe("query_ms", 0600, dir, dev, &query_fops);
 }
 

@@ -87,9 +87,12 @@ static int __init mls_init(void)
 {
 	int err, i;
 
-	err = mls_dmabuf_init();
+	err = mls_nic_init();
 	if (err)
 		return err;
+	err = mls_dmabuf_init();
+	if (err)
+		goto err_nic;
 	err = mls_buffer_init();
 	if (err)
 		goto err_dmabuf;
@@ -111,6 +114,8 @@ err_debugfs:
 	mls_buffer_uninit();
 err_dmabuf:
 	mls_dmabuf_uninit();
+err_nic:
+	mls_nic_uninit();
 	return err;
 }
 
@@ -120,6 +125,7 @@ static void __exit mls_exit(void)
 	mls_debugfs_uninit();
 	mls_buffer_uninit();
 	mls_dmabuf_uninit();
+	mls_nic_uninit();
 }
 
 module_init(mls_init);

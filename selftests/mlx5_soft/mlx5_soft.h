@@ -34,6 +34,7 @@
 #define MLS_BAD_KEY		0xffffff00	/* no rxe key has this index */
 
 struct mls_dev;
+struct mls_nic;
 struct mls_dmabuf;
 
 /* User memory that stays in place and is never trusted. */
@@ -171,6 +172,7 @@ struct mls_faults {
 	u32 lose_ack;		/* this one's answer is lost */
 	u32 breaks;		/* breaks.c */
 	u32 query_ms;		/* for which a query of a user's QP is not answered */
+	u32 roce_accl;		/* nic.c */
 };
 
 struct mls_stats {
@@ -184,6 +186,7 @@ struct mls_dev {
 	struct ib_device *lower;
 	struct net_device *ndev;
 	struct mls_slot *slot;
+	struct mls_nic *nic;
 	struct ib_event_handler lower_events;
 	struct dentry *debugfs;
 
@@ -381,6 +384,18 @@ int mls_break_wc(const struct ib_device *ibdev, struct ib_wc *wc, int num);
 enum ib_qp_state mls_break_state(const struct mls_qp *qp, enum ib_qp_state state);
 u32 mls_break_psn(const struct mls_qp *qp, u32 psn);
 void mls_break_recv(const struct ib_device *ibdev, struct ib_sge *sge);
+
+/* nic.c: bits of faults.roce_accl; those below 7 are the register's own */
+#define MLS_ACCL_ADAPTIVE_ROUTING	BIT(5)
+#define MLS_ACCL_SELECTIVE_REPEAT	BIT(6)
+#define MLS_ACCL_INVALID		BIT(8)	/* the NIC cannot be told to do any of them */
+#define MLS_ACCL_NONE			BIT(9)	/* it has no such register */
+#define MLS_ACCL_MUTE			BIT(10)	/* it does not answer */
+int mls_nic_init(void);
+void mls_nic_uninit(void);
+int mls_nic_create(struct mls_dev *dev);
+void mls_nic_destroy(struct mls_nic *nic);
+void mls_nic_has_accl(struct mls_dev *dev, bool has);
 
 /* fault.c */
 void mls_fault_init(struct mls_dev *dev);

@@ -20,8 +20,7 @@ from traffic import Verify
 from nodes import (after_failover, application_qp, dead_nic, exactly_once, failback, mlx5_soft,
                    operations, perftest, policy, programs, protocols, random_schedule,
                    second_failure, shapes, trust)
-from nodes.failover import (WAYS, beating, dropped, on_backup, pull, start, survives,
-                            wrong_is_caught)
+from nodes.failover import WAYS, on_backup, pull, start, survives, wrong_is_caught
 from nodes.mlx5_soft import ENVS, MODULE, inject, install, stats
 
 
@@ -277,176 +276,6 @@ def own_error(bed):
     counters.still("switches", "illegal", "msg_bad")
 
 
-def stays(bed):
-    """Its own driver posts no atomics for the kernel: no operator moves who posts them."""
-    client = bed.nodes[0]
-    verify = start(bed, "--ops", "write,fadd", "--mix", "--bidir", *SMALL)
-    counters = shift.Counters(bed)
-    verify.go()
-    verify.more(2)
-    shift.must(client, "pair", "drain", bed.nics.default)
-    try:
-        verify.more(5)
-    finally:
-        shift.must(client, "pair", "undrain", bed.nics.default)
-    verify.finish()
-    counters.still("switches", "failed", "illegal", "msg_bad")
-
-
-def outlast(side, bed):
-    """Before the fault it is said of who posts them, and so it is: an outage that is shorter than
-    its NIC's own retries is outlived there, whoever's cable it is."""
-    client = bed.nodes[0]
-    verify = start(bed, "--ops", "write,fadd", "--mix", *SMALL, timeout=22)
-    shift.wait_session(bed, 2)
-    counters = shift.Counters(bed)
-    verify.go()
-    verify.more(1)
-    shift.wait_reason(client, "operation")
-    pull(bed, side)
-    if side == "remote":
-        wait_for("the peer's wish to leave is refused",
-                 lambda: counters.delta("abandoned")[1] > 0, 60)
-    else:
-        wait_for("a link is down", lambda: not shift.links_up(client), 60)
-    bed.plug_all()
-    verify.more(2)
-    shift.wait_reason(client, "operation")
-    verify.finish()
-    counters.still("switches", "failed", "illegal", "msg_bad")
-
-
-def given_up(name, value, bed):
-    """The NIC's own retries have run out: an atomic is an error, executed or not, and never
-    executed twice."""
-    verify = start(bed, "--ops", "write,fadd,cas", "--mix", "--allow-error", *SMALL)
-    counters = shift.Counters(bed)
-    verify.go()
-    verify.more(1)
-    inject(bed.nodes[0], name, value)
-    for process in (verify.client, verify.server):
-        process.expect(0, 120)
-    verify.client.wait_line("^error qp 0 wr ")
-    check(stats(bed.nodes[0])["faults"] == 1, "there was no fault")
-    counters.still("illegal", "msg_bad")
-
-
-def handbacks(options, qps, bed):
-    """Home again, QPs are handed back: nothing goes through the kernel; and all of it once more."""
-    nodes = bed.nodes[:2]
-    verify = start(bed, "--bidir", *SMALL, *options, qps=qps)
-    shift.wait_session(bed, 2)
-    verify.go()
-    for side in ("local", "remote"):
-        counters = shift.Counters(bed)
-        pull(bed, side)
-        on_backup(bed, qps)
-        verify.more(2)
-        counters.moved("kicks")
-        bed.plug_all()
-        shift.wait_session(bed, 2)
-        for node in nodes:
-            shift.must(node, "pair", "undrain", bed.nics.default)
-        wait_for("all QPs are handed back", lambda counters=counters: (
-            verify.more(1), all(n >= qps for n in counters.delta("handbacks")))[1], 300)
-        verify.more(1)
-        for node in nodes:
-            check({row["state"] for row in shift.qps(node)} == {"default"}, f"{shift.qps(node)}")
-        through = shift.Counters(bed)
-        verify.more(3)
-        through.still("side_wc", "kicks")
-    verify.finish()
-    counters.still("failed", "illegal", "msg_bad")
-
-
-def peer_ends(skip, bed):
-    """The peer's program is killed while a QP is handed back, and one end's messages are lost.
-
-    Nobody fails: receives go on waiting, and a send finds that nobody answers.
-    """
-    # who asks loses what the other says; the other one is to outlive it
-    survivor, asker = sorted(bed.nodes[:2], key=lambda node:
-                             shift.show(node, "node")["boot_id"])
-    words = ["idle_edge", bed.nics.default]
-    echo = asker.start(words, env=bed.nics.env)
-    echo.wait_line("^listening$")
-    ping = survivor.start([*words, asker.address(CONTROL_RAIL)], env=bed.nics.env)
-    ping.wait_line("^connected$")
-    for node in bed.nodes[:2]:
-        shift.protected(node, 2)
-        node.must(f"echo 0 >{HANDBACK}")
-    counters = shift.Counters(bed)
-    shift.must(bed.nodes[0], "pair", "drain", bed.nics.default)
-    on_backup(bed, 2)
-
-    def does(line, answer="ok"):
-        before = len(ping.lines)
-        ping.send(line)
-        ping.wait_line(f"^{answer}$", start=before)
-
-    does("ping 0 3")
-    shift.home(bed, 2)
-    does("look", "looks")
-    with beating(bed, 0):
-        bed.drop(asker, 0, direction="in", opcode="RC_SEND_*", skip=skip)
-        for node in bed.nodes[:2]:      # they are looked at again in 20 s at most
-            node.must(f"echo 1 >{HANDBACK}")
-        wait_for("a message is lost while a QP is handed back", lambda: dropped(bed, 0) > 0 and (
-            skip or "switching" in {row["state"] for row in shift.qps(survivor)}), 120, .2)
-        asker.must(f"kill -KILL {shift.qps(asker)[0]['pid']}")
-        echo.wait()
-        bed.undrop()
-        wait_for("one QP is the application's own, with no peer", lambda: sorted(
-            row["state"] for row in shift.qps(survivor)) == ["returned", "unprotected"])
-    does("look")                # nothing was flushed
-    counters.still("failed", "illegal", "msg_bad")
-    ping.send("ping 0 1")
-    ping.expect(1)
-    check("transport retry counter exceeded" in ping.text, ping.tail())
-
-
-def not_handed_back(bed):
-    """Who sleeps until an event would keep its peer waiting: it stays where it is."""
-    stays_returned(start(bed, "--bidir", "--events", *SMALL), bed)
-
-
-def stays_returned(verify, bed):
-    """Traffic that leaves its NIC and comes home is not handed back."""
-    shift.wait_session(bed, 2)
-    verify.go()
-    verify.more(1)
-    counters = shift.Counters(bed)
-    shift.must(bed.nodes[0], "pair", "drain", bed.nics.default)
-    on_backup(bed, 1)
-    verify.more(2)
-    shift.home(bed, 1)
-    verify.more(60)       # a try takes some seconds
-    for node in bed.nodes[:2]:
-        check({row["state"] for row in shift.qps(node)} == {"returned"}, f"{shift.qps(node)}")
-    verify.finish()
-    counters.moved("returns")
-    counters.still("handbacks", "failed", "illegal", "msg_bad")
-
-
-def overrun(bed):
-    """A QP whose flushes have overrun its CQ, to which the NIC writes nothing any more: it goes on
-    by the kernel's QPs, and is not handed back."""
-    client = bed.nodes[0]
-    verify = Verify(*bed.nodes[:2], *SMALL, "--small-cq", "--signal-every", 16)
-    shift.wait_reason(client, "operation")
-    counters = shift.Counters(bed)
-    verify.go()
-    verify.more(1)
-    inject(client, "lose_ack", 3)
-    on_backup(bed, 1)
-    verify.more(2)
-    shift.home(bed, 1)
-    verify.more(60)       # a try takes some seconds
-    check({row["state"] for row in shift.qps(client)} == {"returned"}, f"{shift.qps(client)}")
-    verify.finish()
-    counters.still("handbacks", "failed", "illegal", "msg_bad")
-
-
 def not_covered(reason, options, bed):
     """Unprotected, and as without the module."""
     client = bed.nodes[0]
@@ -507,27 +336,9 @@ def register():
             ("the device dies", dies, FULL),
             ("the device goes silent", own_silence, FULL),
             ("an error of the application's own", own_error, FULL),
-            ("atomics stay on their device", stays, FULL),
-            ("atomics outlast an outage, the client's cable", partial(outlast, "local"), FULL),
-            ("atomics outlast an outage, the server's cable", partial(outlast, "remote"), FULL),
-            ("atomics, an ACK that the device loses", partial(given_up, "lose_ack", 3), FULL),
-            ("atomics, retries that run out", partial(given_up, "fail_next", 0x15), FULL),
             ("completions of 128 bytes", wide, FULL),
-            ("handed back: WRITE", partial(handbacks, [], 1), MORE),
-            ("handed back: all but atomics", partial(
-                handbacks, ["--ops", "write,write_imm,send,send_imm,read", "--mix"], 2), FULL),
-            ("handed back: ibv_wr_*, unsignaled, ibv_start_poll", partial(
-                handbacks, ["--ops", "write,send", "--mix", "--post", "wr", "--poll", "start",
-                             "--signal-every", 8, "--chain", 4], 2), FULL),
-            ("handed back: inline, one CQ", partial(
-                handbacks, ["--ops", "write,send", "--mix", "--inline", "--size", 100,
-                             "--shared-cq"], 4), FULL),
-            ("handed back: the peer ends", partial(peer_ends, 0), FULL),
-            ("handed back: the peer ends, later", partial(peer_ends, 1), FULL),
-            ("not handed back: asleep", not_handed_back, FULL),
             ("unprotected: on an SRQ, by the module parameter", partial(
                 not_covered, "srq", ["--ops", "send", "--srq"]), FULL),
-            ("not handed back: its CQ was overrun", overrun, FULL),
             ("unprotected: a CQ without room for a flush", partial(
                 not_covered, "operation", ["--small-cq", "--signal-every", 16]), FULL)):
         add("mlx5", name, partial(on_mlx5, function), kernels)

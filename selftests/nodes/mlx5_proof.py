@@ -9,12 +9,18 @@ from functools import partial
 from registry import FULL, STOCK, add
 from testbed import check, wait_for
 from nodes.failover import pull, start
-from nodes.mlx5 import SMALL, failover, not_covered, on_mlx5, stays_returned
+from nodes.mlx5 import SMALL, failover, not_covered, on_mlx5
+from nodes.mlx5_handback import stays_returned
 from nodes.pair_life import pair_of
 
 # Those that kernel QPs can try.  Without 16 a QP is protected, but not handed back.
-CLAIMS = {1, 2, 3, 4, 5, 7, 10, 11, 16}
+CLAIMS = {1, 2, 3, 4, 5, 7, 10, 11, 16, 20}
 FAULTS = "/sys/kernel/debug/mlx5_soft/{}/breaks"
+# What a device says of the register ROCE_ACCL, and whether that leaves it in order.  Bit 5 is forced
+# adaptive routing, 6 selective repeat; with 8 no bit is valid, with 9 it has no such register, and
+# with 10 it does not answer.
+ROCE_ACCL = {0x00: True, 0x1f: True, 0x20: False, 0x40: False, 0x60: False, 0x160: True,
+             0x260: True, 0x400: False}
 
 
 def paired_anew(node, dev="mls0", number=None):
@@ -42,6 +48,25 @@ def assumptions(bed):
         check(set(row["backup_proof_held"]) == CLAIMS, f"{number}: the backup is sound: {row}")
     row = paired_anew(node)
     check(whole(row), f"sound again: {row}")
+
+
+def in_order(bed):
+    """Adaptive routing or selective repeat is forced on all QPs of a NIC, or it does not tell."""
+    node = bed.nodes[0]
+    register = FAULTS.format("mls0").replace("breaks", "roce_accl")
+    for value, holds in ROCE_ACCL.items():
+        node.must(f"echo {value:#x} >{register}")
+        row = paired_anew(node)
+        check(whole(row) if holds else row["proof_failed"] == [20],
+              f"ROCE_ACCL {value:#x}: {row}")
+        log = node.must("dmesg | grep -c 'ROCE_ACCL' || true").strip()
+        check(bool(int(log)) >= (not holds), "the kernel's log says why")
+    node.must(f"echo 0x40 >{register}")
+    paired_anew(node)
+    not_covered("unproven", [], bed)
+    node.must(f"echo 0 >{register}")
+    check(whole(paired_anew(node)), "in order again")
+    failover("local", SMALL, bed)
 
 
 def unproven(bed):
@@ -79,6 +104,7 @@ def kept_home(bed):
 for _name, _function, _kernels in (
         ("an assumption does not hold", assumptions, STOCK),
         ("unprotected: an assumption does not hold", unproven, FULL),
+        ("unprotected: adaptive routing or selective repeat is forced", in_order, FULL),
         ("not handed back: a NIC that does not work again after RESET", kept_home, FULL),
         ("a NIC without a cable is tried when it has one", untried, FULL)):
     add("mlx5", _name, partial(on_mlx5, _function), _kernels)

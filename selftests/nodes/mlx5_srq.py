@@ -11,7 +11,8 @@ from registry import FULL, add
 from testbed import CONTROL_RAIL, check, each, wait_for
 from nodes import srq
 from nodes.failover import start
-from nodes.mlx5 import KEEPING, MLX5, SMALL, devices, stays_returned
+from nodes.mlx5 import KEEPING, MLX5, SMALL, devices
+from nodes.mlx5_handback import stays_returned
 
 SRQ = "/sys/module/rdma_shift/parameters/mlx5_srq"
 
@@ -76,6 +77,15 @@ def unconnected(bed):
              [("unprotected", "not-rts"), ("unprotected", "srq")])
 
 
+def atomics(bed):
+    """A QP on an SRQ leaves with the others, and an atomic is an error then: it says so before."""
+    verify = start(bed, "--ops", "send,fadd", "--mix", "--srq", *SMALL)
+    verify.go()
+    verify.more(1)
+    shift.wait_reason(bed.nodes[0], "operation")
+    verify.finish()
+
+
 def not_handed_back(bed):
     """Even if the module parameter handback is on."""
     stays_returned(start(bed, "--ops", "send", "--bidir", "--srq", *SMALL), bed)
@@ -90,6 +100,7 @@ for _name, (_move, _options, _qps, *_sides) in srq.MOVES.items():
 for _name, _function in (
         ("ACKs of SENDs lost", srq.lost_acks),
         ("the limit is reached while it is away", srq.limit),
+        ("atomics are said to be unprotected", atomics),
         ("no more connections once it is away", one_way),
         ("a QP that is not connected yet keeps it", unconnected)):
     add("mlx5", f"SRQ: {_name}", partial(on_mlx5_srq, _function), FULL)

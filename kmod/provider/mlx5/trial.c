@@ -6,6 +6,7 @@
 #include <linux/crc32.h>
 #include "core/proof.h"
 #include "provider/mlx5/mlx5.h"
+#include "provider/mlx5/order.h"
 #include "provider/mlx5/rig.h"
 #include "pure/psn.h"
 
@@ -266,6 +267,8 @@ int shift_mlx5_prove(struct ib_device *ibdev, u32 *held, u32 *failed)
 		err = part(&t, ibdev, trial_sender);
 	if (!err)
 		err = part(&t, ibdev, trial_again);
+	if (!err)
+		claim(&t, 20, shift_mlx5_in_order(ibdev));
 	*held = t.tried & ~t.failed;
 	*failed = t.failed;
 	return err;
