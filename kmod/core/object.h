@@ -165,7 +165,7 @@ struct shift_mr {
 	struct ib_mr *mr;
 	struct ib_mr *mirror;		/* on the backup device; NULL: none */
 	struct ib_umem *umem;		/* its pages, if windows may be bound to it */
-	struct mm_struct *mm;		/* mmgrab'd, for the memlock credit */
+	struct shift_account *account;	/* to which its pages are charged */
 	unsigned long npages;
 	u64 iova, length;
 	int access;
