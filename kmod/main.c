@@ -6,6 +6,7 @@
 #include <linux/module.h>
 #include <linux/random.h>
 #include <linux/utsname.h>
+#include "core/account.h"
 #include "core/event.h"
 #include "core/node.h"
 #include "core/object.h"
@@ -29,9 +30,12 @@ static int __init shift_init(void)
 	shift_wq = alloc_workqueue("shift", WQ_UNBOUND | WQ_MEM_RECLAIM | WQ_HIGHPRI, 0);
 	if (!shift_wq)
 		return -ENOMEM;
-	err = shift_report_init();
+	err = shift_account_init();
 	if (err)
 		goto err_wq;
+	err = shift_report_init();
+	if (err)
+		goto err_account;
 	err = shift_object_init();
 	if (err)
 		goto err_report;
@@ -59,6 +63,8 @@ err_object:
 	shift_object_uninit();
 err_report:
 	shift_report_uninit();
+err_account:
+	shift_account_uninit();
 err_wq:
 	destroy_workqueue(shift_wq);
 	return err;
@@ -82,6 +88,7 @@ static void __exit shift_exit(void)
 	shift_object_uninit();
 	/* for QPs that call_rcu() is about to free */
 	rcu_barrier();
+	shift_account_uninit();
 }
 
 module_init(shift_init);

@@ -3,9 +3,9 @@
 #define pr_fmt(fmt) KBUILD_MODNAME ": " fmt
 
 #include <linux/module.h>
-#include <linux/sched/mm.h>
 #include <linux/slab.h>
 #include "compat/compat.h"
+#include "core/account.h"
 #include "core/kernel_mr.h"
 #include "core/object.h"
 #include "core/pair.h"
@@ -14,12 +14,13 @@
 /*
  * Deregister the mirror of an MR that nobody can look up any more.  Process context.
  *
- * verbs/mirror.c has credited the pages of the mirror to the process.  Deregistration uncharges
- * them once more, so they are charged again before it.
+ * Its pages were charged for the MR that it mirrors.  Deregistration uncharges them, so they are
+ * charged again before it.
  */
 void shift_mr_drop_mirror(struct shift_mr *smr)
 {
 	struct ib_mr *mirror = xchg(&smr->mirror, NULL);
+	bool kept;
 
 	if (!mirror)
 		return;
@@ -28,13 +29,13 @@ void shift_mr_drop_mirror(struct shift_mr *smr)
 	/* if the pair goes the MR's user may be mapping both */
 	if (smr->kernel && READ_ONCE(smr->spd->pair->dying))
 		synchronize_rcu_expedited();
-	if (smr->mm)
-		atomic64_add(smr->npages, &smr->mm->pinned_vm);
-	if (ib_dereg_mr(mirror)) {
-		if (smr->mm)
-			atomic64_sub(smr->npages, &smr->mm->pinned_vm);
+	if (smr->account)
+		shift_account_unpin_begin(smr->account, smr->npages);
+	kept = ib_dereg_mr(mirror);
+	if (smr->account)
+		shift_account_unpin_end(smr->account, kept ? smr->npages : 0);
+	if (kept)
 		pr_warn_ratelimited("a mirror MR could not be deregistered\n");
-	}
 	shift_pair_drop_mirror(smr->spd->pair);
 	/* what is lacking is counted for as long as the MR is there: verbs/mr.c */
 	if (!shift_charge_is_lacking(&smr->charge))
@@ -54,8 +55,8 @@ static void mr_release(struct kref *ref)
 	struct shift_mr *smr = container_of(ref, struct shift_mr, ref);
 
 	WARN_ON_ONCE(smr->mirror || smr->umem);
-	if (smr->mm)
-		mmdrop(smr->mm);
+	if (smr->account)
+		shift_account_close(smr->account);
 	shift_pd_put(smr->spd);
 	call_rcu(&smr->rcu, mr_free);
 }

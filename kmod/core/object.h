@@ -161,8 +161,8 @@ struct shift_pd {
  * @npages: pages that it pins and that its process is charged for; 0: a dma-buf.
  * @lacks: why it has no mirror, counted in its PD; NONE: it has or had one, or @charge lacks.
  * @charge: for @mirror.
- * @kernel: of a user in the kernel's; else NULL.  Of its keys only the index stays; it has no @mm,
- *	and no range.
+ * @kernel: of a user in the kernel's; else NULL.  Of its keys only the index stays; it has no
+ *	@account, and no range.
  *
  * Only @mirror and @umem change, and only to NULL: a registration that changes gets a new one.
  */
@@ -172,7 +172,7 @@ struct shift_mr {
 	struct ib_mr *mr;
 	struct ib_mr *mirror;		/* on the backup device; NULL: none */
 	struct ib_umem *umem;		/* its pages, if windows may be bound to it */
-	struct mm_struct *mm;		/* mmgrab'd, for the memlock credit */
+	struct shift_account *account;	/* to which its pages are charged */
 	unsigned long npages;
 	u64 iova, length;
 	int access;

@@ -285,9 +285,9 @@ void shift_mr_unpin(struct shift_mr *smr)
 	mutex_unlock(&smr->spd->region_mutex);
 	if (!umem)
 		return;
-	/* the release uncharges the pages, which the credit had uncharged already: charge them */
-	atomic64_add(smr->npages, &smr->mm->pinned_vm);
+	shift_account_unpin_begin(smr->account, smr->npages);
 	ib_umem_release(umem);
+	shift_account_unpin_end(smr->account, 0);
 }
 
 u32 shift_region_invalidated(struct shift_qp *sqp, u32 wire)

@@ -81,19 +81,19 @@ err:
 static int wrap_create_cq(struct ib_cq *cq, const struct ib_cq_init_attr *attr,
 			  SHIFT_CREATE_CQ_UDATA *udata)
 {
-	struct shift_account *lent;
+	struct shift_lent lent;
 	struct shift_dev *sdev;
 	int idx, err;
 
 	sdev = shift_verb_begin(cq->device, &idx);
-	lent = shift_account_lend();
+	shift_account_lend(&lent, true);
 	err = shift_driver_create_cq(&sdev->saved, cq, attr, udata);
 	if (!err && udata && cq->uobject && shift_dev_count(sdev) &&
 	    cq_track(sdev, cq, attr->cqe))
 		shift_dev_uncount(sdev);
 	if (!err && udata)
 		shift_charge_make_room(sdev);
-	shift_account_restore(lent);
+	shift_account_restore(&lent);
 	shift_verb_end(sdev, idx);
 	return err;
 }
@@ -137,15 +137,15 @@ static int wrap_destroy_cq(struct ib_cq *cq, struct ib_udata *udata)
 
 static int wrap_resize_user_cq(struct ib_cq *cq, SHIFT_RESIZE_CQE cqe, struct ib_udata *udata)
 {
-	struct shift_account *lent;
+	struct shift_lent lent;
 	struct shift_dev *sdev;
 	int idx, err;
 
 	/* the provider unregisters the CQ before a resize, and registers it again afterwards */
 	sdev = shift_verb_begin(cq->device, &idx);
-	lent = shift_account_lend();
+	shift_account_lend(&lent, true);
 	err = sdev->saved.resize_user_cq(cq, cqe, udata);
-	shift_account_restore(lent);
+	shift_account_restore(&lent);
 	shift_verb_end(sdev, idx);
 	return err;
 }

@@ -6,6 +6,7 @@
  * later, and would be charged to other limits.
  */
 #include <linux/module.h>
+#include "core/account.h"
 #include "core/object.h"
 #include "core/pair.h"
 #include "verbs/mirror.h"
@@ -31,9 +32,8 @@ static void mirror_fill_in(struct ib_mr *mirror, struct ib_pd *pd)
  * @smr: an MR that nobody can look up yet.
  * @start: its address.
  *
- * The mirror pins the same pages again, and the core would charge them a second time.  So the
- * process is credited with them first, and an application near its limit of locked memory is not
- * worse off than without the module.
+ * The mirror pins the same pages again, and the core charges them a second time.  That is taken
+ * back, and is not judged by the limit of the process: core/account.c.
  *
  * Context: process context of the owner, between shift_pair_use() and shift_pair_unuse(); pins user
  * memory, so no lock may be held.
@@ -42,16 +42,16 @@ static void mirror_fill_in(struct ib_mr *mirror, struct ib_pd *pd)
 int shift_mirror_user(struct shift_mr *smr, u64 start)
 {
 	struct ib_pd *pd = shift_pd_mirror(smr->spd);
+	const struct cred *cred;
 	struct ib_mr *mirror;
 
 	if (!pd)
 		return -ENOMEM;
-	atomic64_sub(smr->npages, &smr->mm->pinned_vm);
+	cred = shift_account_pin_begin(smr->account);
 	mirror = ib_reg_user_mr(pd, start, smr->length, smr->iova, smr->access);
-	if (IS_ERR(mirror)) {
-		atomic64_add(smr->npages, &smr->mm->pinned_vm);
+	shift_account_pin_end(smr->account, cred, IS_ERR(mirror) ? 0 : smr->npages);
+	if (IS_ERR(mirror))
 		return PTR_ERR(mirror);
-	}
 	shift_pair_add_mirror(smr->spd->pair);
 	mirror_made(smr, mirror);
 	return 0;

@@ -4,7 +4,6 @@
  * Documentation/internals/memory.md.
  */
 #include <linux/module.h>
-#include <linux/sched/mm.h>
 #include <linux/slab.h>
 #include "compat/compat.h"
 #include "core/account.h"
@@ -26,15 +25,14 @@ static unsigned long mr_pages(u64 start, u64 length)
 static int mr_pin(struct shift_mr *smr, u64 start)
 {
 	struct shift_dev *sdev = smr->spd->sdev;
+	const struct cred *cred;
 
 	if (!(smr->access & IB_ACCESS_MW_BIND) || !shift_mw_enabled(sdev))
 		return 0;
-	atomic64_sub(smr->npages, &smr->mm->pinned_vm);
+	cred = shift_account_pin_begin(smr->account);
 	smr->umem = shift_mw_pin(sdev->ibdev, start, smr->length, smr->access);
-	if (smr->umem)
-		return 0;
-	atomic64_add(smr->npages, &smr->mm->pinned_vm);
-	return -ENOMEM;
+	shift_account_pin_end(smr->account, cred, smr->umem ? smr->npages : 0);
+	return smr->umem ? 0 : -ENOMEM;
 }
 
 /* Let the MR that replaces @old have the pages that were pinned for windows. */
@@ -78,11 +76,15 @@ static bool mr_note_begin(struct mr_note *note, struct shift_pd *spd, struct ib_
 	note->used = shift_pair_use(spd->pair);
 	if (!smr)
 		return false;
+	smr->account = shift_account_open();
+	if (!smr->account) {
+		kfree(smr);
+		note->smr = NULL;
+		return false;
+	}
 	kref_init(&smr->ref);
 	smr->spd = spd;
 	shift_pd_get(spd);
-	smr->mm = current->mm;
-	mmgrab(smr->mm);
 	smr->iova = iova;
 	smr->length = length;
 	smr->access = access;
@@ -194,17 +196,23 @@ static void mr_note_end(struct mr_note *note)
 static struct ib_mr *wrap_reg_user_mr(struct ib_pd *pd, u64 start, u64 length, u64 iova,
 				      int access SHIFT_DMAH_PARAM, struct ib_udata *udata)
 {
-	struct shift_account *lent;
+	struct shift_account *account;
 	struct shift_dev *sdev;
 	struct mr_note note;
 	struct shift_pd *spd;
+	struct shift_lent lent;
 	struct ib_mr *mr;
 	int idx;
 
 	sdev = shift_verb_begin(pd->device, &idx);
-	lent = shift_account_lend();
+	/* other threads may be mirroring the first MR of the process before this has ended */
+	account = udata ? shift_account_open() : NULL;
+	shift_account_lend(&lent, false);
 	atomic_inc(&sdev->pinning);
-	mr = sdev->saved.reg_user_mr(pd, start, length, iova, access SHIFT_DMAH_ARG, udata);
+	do {
+		mr = sdev->saved.reg_user_mr(pd, start, length, iova, access SHIFT_DMAH_ARG, udata);
+	} while (mr == ERR_PTR(-ENOMEM) && shift_account_again(&lent));
+	shift_account_settled(&lent);
 	spd = IS_ERR(mr) || !udata ? NULL : shift_pd_find(pd);
 	if (spd) {
 		if (mr_note_begin(&note, spd, mr, length, iova, access))
@@ -214,7 +222,9 @@ static struct ib_mr *wrap_reg_user_mr(struct ib_pd *pd, u64 start, u64 length, u
 	if (!IS_ERR(mr) && udata)
 		shift_charge_make_room(sdev);
 	atomic_dec(&sdev->pinning);
-	shift_account_restore(lent);
+	shift_account_restore(&lent);
+	if (account)
+		shift_account_close(account);
 	shift_verb_end(sdev, idx);
 	return mr;
 }
@@ -269,9 +279,8 @@ static void mr_note_kept(struct mr_note *note, struct shift_mr *old, int flags)
 	struct shift_mr *smr = note->smr;
 	int err;
 
-	mmgrab(old->mm);
-	mmdrop(smr->mm);
-	smr->mm = old->mm;
+	shift_account_close(smr->account);
+	smr->account = shift_account_hold(old->account);
 	smr->npages = old->npages;
 	if (old->lacks && !old->mirror) {
 		mr_lacks(note, old->lacks);
@@ -312,19 +321,20 @@ static struct ib_mr *wrap_rereg_user_mr(struct ib_mr *mr, int flags, u64 start, 
 					u64 iova, int access, struct ib_pd *pd,
 					struct ib_udata *udata)
 {
-	struct shift_account *lent;
 	u32 lkey = mr->lkey;
 	struct shift_dev *sdev;
 	struct shift_mr *old;
 	struct shift_pd *spd;
+	struct shift_lent lent;
 	struct ib_mr *ret;
 	int idx;
 
 	sdev = shift_verb_begin(mr->device, &idx);
-	lent = shift_account_lend();
+	shift_account_lend(&lent, true);
 	atomic_inc(&sdev->pinning);
 	spd = shift_pd_find(flags & IB_MR_REREG_PD ? pd : mr->pd);
 	ret = sdev->saved.rereg_user_mr(mr, flags, start, length, iova, access, pd, udata);
+	shift_account_settled(&lent);
 	/* after an error the MR is as it was, or must not be used */
 	old = IS_ERR(ret) ? NULL : mr_take_out(sdev, mr, lkey);
 	if (old) {
@@ -339,7 +349,7 @@ static struct ib_mr *wrap_rereg_user_mr(struct ib_mr *mr, int flags, u64 start, 
 		shift_pd_spoil(spd, SHIFT_REASON_MIRROR_MR);
 	}
 	atomic_dec(&sdev->pinning);
-	shift_account_restore(lent);
+	shift_account_restore(&lent);
 	shift_verb_end(sdev, idx);
 	return ret;
 }

@@ -155,7 +155,7 @@ static struct shift_kernel_qp *qp_kernel_new(const struct ib_qp *qp,
 static int wrap_create_qp(struct ib_qp *qp, struct ib_qp_init_attr *attr,
 			  struct ib_udata *udata)
 {
-	struct shift_account *lent;
+	struct shift_lent lent;
 	const struct ib_qp_cap asked = attr->cap;
 	struct shift_kernel_qp *kernel = NULL;
 	struct shift_dev *sdev;
@@ -163,7 +163,7 @@ static int wrap_create_qp(struct ib_qp *qp, struct ib_qp_init_attr *attr,
 	int idx, err;
 
 	sdev = shift_verb_begin(qp->device, &idx);
-	lent = shift_account_lend();
+	shift_account_lend(&lent, true);
 	err = sdev->saved.create_qp(qp, attr, udata);
 	/* XRC targets come without @udata, too: not tracked */
 	if (!err && !udata)
@@ -182,7 +182,7 @@ static int wrap_create_qp(struct ib_qp *qp, struct ib_qp_init_attr *attr,
 out:
 	if (!err && udata)
 		shift_charge_make_room(sdev);
-	shift_account_restore(lent);
+	shift_account_restore(&lent);
 	shift_verb_end(sdev, idx);
 	return err;
 }

@@ -53,19 +53,19 @@ static int srq_track(struct shift_dev *sdev, struct ib_srq *srq, const struct ib
 static int wrap_create_srq(struct ib_srq *srq, struct ib_srq_init_attr *attr,
 			   struct ib_udata *udata)
 {
-	struct shift_account *lent;
+	struct shift_lent lent;
 	struct shift_dev *sdev;
 	int idx, err;
 
 	sdev = shift_verb_begin(srq->device, &idx);
-	lent = shift_account_lend();
+	shift_account_lend(&lent, true);
 	err = sdev->saved.create_srq(srq, attr, udata);
 	if (!err && udata && srq->uobject && shift_dev_count(sdev) &&
 	    srq_track(sdev, srq, &attr->attr))
 		shift_dev_uncount(sdev);
 	if (!err && udata)
 		shift_charge_make_room(sdev);
-	shift_account_restore(lent);
+	shift_account_restore(&lent);
 	shift_verb_end(sdev, idx);
 	return err;
 }

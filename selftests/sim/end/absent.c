@@ -64,8 +64,21 @@ int shift_registrar_make(struct shift_proxy *b) { return -EOPNOTSUPP; }
 
 const struct ib_device_ops shift_kernel_mr_ops;
 
-struct shift_account *shift_account_lend(void) { return NULL; }
-void shift_account_restore(struct shift_account *account) { }
+static char sim_account;
+
+void shift_account_lend(struct shift_lent *lent, bool once) { }
+bool shift_account_again(struct shift_lent *lent) { return false; }
+void shift_account_settled(struct shift_lent *lent) { }
+void shift_account_restore(struct shift_lent *lent) { }
+/* any address: nothing is charged */
+struct shift_account *shift_account_open(void) { return (void *)&sim_account; }
+struct shift_account *shift_account_hold(struct shift_account *account) { return account; }
+void shift_account_close(struct shift_account *account) { }
+const struct cred *shift_account_pin_begin(struct shift_account *account) { return NULL; }
+void shift_account_pin_end(struct shift_account *account, const struct cred *cred,
+			   unsigned long npages) { }
+void shift_account_unpin_begin(struct shift_account *account, unsigned long npages) { }
+void shift_account_unpin_end(struct shift_account *account, unsigned long kept) { }
 bool shift_account_spend(struct shift_account *account) { return true; }
 
 /* core/charge.c: there is no limit */
