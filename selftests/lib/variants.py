@@ -189,6 +189,9 @@ VARIANTS = {
         "exactly_once: an operator's move waits for the answer to a fadd",
     ],
     "debug": [
+        "kernel_failover: nvme: remote cable", "kernel_failover: *, ten times",
+        "kernel_failover: nvme: drained and taken back", "kernel_failover: nvme: silent loss",
+        "kernel_failover: * in one node only", "kernel_failover: nvme: disconnected on the backup",
         # "bound before and after, and home again" goes the same way in a fifth of the time
         "random_schedule: 1 of seed *", "random_schedule: 12 of seed *",
         # the code that these run is run by the other tests of this kernel, too

@@ -6,7 +6,7 @@ from contextlib import contextmanager
 from functools import partial
 
 import shift
-from registry import BARE, STOCK, add, test
+from registry import BARE, MAIN, add, test
 from testbed import check, each, wait_for
 from nodes.failover import SIDES, dropped, goes_silent, pull
 from nodes.kernel_users import Nvme, gone
@@ -145,12 +145,12 @@ def cable(side, rounds, program, bed):
 
 
 for _side in SIDES:
-    add("kernel_failover", f"nvme: {_side} cable", partial(cable, _side, 1, Writer), STOCK, BARE)
+    add("kernel_failover", f"nvme: {_side} cable", partial(cable, _side, 1, Writer), MAIN, BARE)
     add("kernel_failover", f"nvme: fio, {_side} cable, ten times", partial(cable, _side, 10, Fio),
-        STOCK, BARE)
+        MAIN, BARE)
 
 
-@test("kernel_failover", "nvme: silent loss", STOCK, BARE)
+@test("kernel_failover", "nvme: silent loss", MAIN, BARE)
 def silent(bed):
     """The path loses all packets, and no port says so."""
     with working(bed) as (writer, counters):
@@ -161,7 +161,7 @@ def silent(bed):
         shift.home(bed, QPS)
 
 
-@test("kernel_failover", "nvme: drained and taken back", STOCK, BARE)
+@test("kernel_failover", "nvme: drained and taken back", MAIN, BARE)
 def drained(bed):
     """An operator moves the QPs; that is no fault."""
     with working(bed) as (writer, counters):
@@ -173,7 +173,7 @@ def drained(bed):
         counters.still("faults")
 
 
-@test("kernel_failover", "nvme: disconnected on the backup", STOCK, BARE)
+@test("kernel_failover", "nvme: disconnected on the backup", MAIN, BARE)
 def ends_away(bed):
     """Both ends go in order while the path of their QPs is dead, and may connect again after."""
     shift.setup(bed, f"{shift.MODULE} kernel_users=nvme")
@@ -198,7 +198,7 @@ def ends_away(bed):
     shift.forget(bed)
 
 
-@test("kernel_failover", "nvme: the module in one node only", STOCK, BARE)
+@test("kernel_failover", "nvme: the module in one node only", MAIN, BARE)
 def alone(bed):
     """Without a peer that has it, QPs are unprotected, and all is as without it."""
     host = bed.nodes[0]
