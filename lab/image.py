@@ -189,8 +189,7 @@ def fill(root, kernel):
     add_programs(root)
     add_busybox(root)
     add_etc(root)
-    if kernel.modules:
-        add_modules(root, kernel)
+    add_modules(root, kernel)
 
 
 def write_archive(root, target):

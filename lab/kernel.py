@@ -19,13 +19,13 @@ KERNEL_ROOT = HERE.parent / "scripts/kernel-root"
 
 
 class Kernel:
-    """An ELF image to boot, its modules (None: all built in) and build tree."""
+    """An ELF image to boot, its modules and build tree."""
 
     def __init__(self, name, release, image, modules, build):
         self.name = name
         self.release = release
         self.image = Path(image)
-        self.modules = Path(modules) if modules else None
+        self.modules = Path(modules)
         self.build = Path(build)
 
 
@@ -46,7 +46,8 @@ def debug_kernel(build_it):
                            "run scripts/kernel-debug")
         run(script, stdout=None, stderr=None)
     release = (out / "build/include/config/kernel.release").read_text().strip()
-    return Kernel("debug", release, out / "bzImage", None, out / "build")
+    return Kernel("debug", release, out / "bzImage", out / "lib/modules" / release,
+                  out / "build")
 
 
 def debian_kernel(name, ensure):

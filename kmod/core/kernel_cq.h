@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * CQs of users in the kernel, and the side ring from which such a user polls first: completions of work
- * that was replayed, and what the driver had completed before. Documentation/internals/kernel-users.md.
+ * CQs of users in the kernel, and the side ring from which such a user polls first: completions of
+ * work that was replayed, and what the driver had completed before.
+ * Documentation/internals/kernel-users.md.
  */
 #ifndef SHIFT_CORE_KERNEL_CQ_H
 #define SHIFT_CORE_KERNEL_CQ_H

@@ -119,8 +119,8 @@ int shift_qp_stays(struct shift_qp *sqp, bool hopeful)
  * @sqp: the QP, locked.
  *
  * It is shown as unprotected if not, also if it moves all the same, for the sake of others on an
- * SRQ, and makes an error of it.  As long as it is so, the QP looks again from time to time, so that
- * nobody is told of work that was completed long ago.
+ * SRQ, and makes an error of it.  As long as it is so, the QP looks again from time to time, so
+ * that nobody is told of work that was completed long ago.
  *
  * Context: process context.
  */

@@ -33,7 +33,7 @@ enum shift_entry_state {
 #define SHIFT_ENTRY_LOST	(1 << 5)	/* executed, and its answer is lost */
 #define SHIFT_ENTRY_RECV	(1 << 6)	/* consumes a receive of the peer's */
 #define SHIFT_ENTRY_FENCED	(1 << 7)	/* waits for the answers to those before it */
-#define SHIFT_ENTRY_APPLIED	(1 << 8)	/* its effect on a memory window, or an MR, was noted */
+#define SHIFT_ENTRY_APPLIED	(1 << 8)	/* its effect on a window, or an MR, was noted */
 
 struct shift_entry {
 	u16 flags;

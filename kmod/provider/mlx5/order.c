@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Does a NIC execute packets in order?  With adaptive routing and with selective repeat it does not:
- * Documentation/internals/mlx5.md, "Adaptive routing and selective repeat".
+ * Does a NIC execute packets in order?  With adaptive routing and with selective repeat it does
+ * not: Documentation/internals/mlx5.md, "Adaptive routing and selective repeat".
  */
 #define pr_fmt(fmt) KBUILD_MODNAME ": " fmt
 
@@ -27,7 +27,7 @@ struct roce_accl {
 
 static_assert(sizeof(struct roce_accl) == 0x80);
 
-/* The driver's handle of a NIC.  NULL: it is of no PCI function of mlx5_core's, or a subfunction. */
+/* The driver's handle of a NIC.  NULL: it is no PCI function of mlx5_core's, or a subfunction. */
 static struct mlx5_core_dev *core_dev(const struct ib_device *ibdev)
 {
 	struct device *parent = ibdev->dev.parent;
