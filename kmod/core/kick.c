@@ -23,6 +23,16 @@ void shift_qp_kick(struct shift_qp *sqp, unsigned int bit)
 	spin_unlock_bh(&sqp->inbox_lock);
 }
 
+void shift_qp_arm(struct shift_qp *sqp, unsigned int ms)
+{
+	unsigned long delay = shift_scaled_jiffies(ms);
+
+	spin_lock_bh(&sqp->inbox_lock);
+	if (!test_bit(SHIFT_QPB_DEAD, &sqp->pend.flags))
+		mod_delayed_work(shift_wq, &sqp->pend.timer, delay);
+	spin_unlock_bh(&sqp->inbox_lock);
+}
+
 /**
  * shift_qp_kick_any - the same where no other lock may be taken
  * @sqp: the QP.
@@ -40,16 +50,6 @@ void shift_qp_kick_any(struct shift_qp *sqp, unsigned int bit)
 		set_bit(bit, &sqp->pend.flags);
 		queue_work(shift_wq, &sqp->pend.work);
 	}
-}
-
-void shift_qp_arm(struct shift_qp *sqp, unsigned int ms)
-{
-	unsigned long delay = shift_scaled_jiffies(ms);
-
-	spin_lock_bh(&sqp->inbox_lock);
-	if (!test_bit(SHIFT_QPB_DEAD, &sqp->pend.flags))
-		mod_delayed_work(shift_wq, &sqp->pend.timer, delay);
-	spin_unlock_bh(&sqp->inbox_lock);
 }
 
 /* Start the QP's timer, unless it runs already: then that one serves, too. */

@@ -33,10 +33,20 @@ void shift_ledger_init(struct shift_ledger *l, struct shift_entry *entry,
  */
 void shift_ledger_start(struct shift_ledger *l, u32 index)
 {
-	l->tail = index & (l->slots - 1);
-	l->post = l->tail;
-	l->head = l->tail;
-	l->answered = l->tail;
+	shift_ledger_start_at(l, index & (l->slots - 1));
+}
+
+/**
+ * shift_ledger_start_at() - empty the ledger, and number its entries as a record does
+ * @l: the ledger.
+ * @seq: number of the next entry.
+ */
+void shift_ledger_start_at(struct shift_ledger *l, u64 seq)
+{
+	l->tail = seq;
+	l->post = seq;
+	l->head = seq;
+	l->answered = seq;
 }
 
 /**

@@ -58,6 +58,7 @@ struct shift_ledger {
 void shift_ledger_init(struct shift_ledger *l, struct shift_entry *entry,
 		       void *raw, u32 slots, u32 slot_size);
 void shift_ledger_start(struct shift_ledger *l, u32 index);
+void shift_ledger_start_at(struct shift_ledger *l, u64 seq);
 static inline u32 shift_ledger_slot(const struct shift_ledger *l, u64 seq)
 {
 	return (u32)seq & (l->slots - 1);

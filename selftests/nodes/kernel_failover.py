@@ -110,7 +110,8 @@ def working(bed, program=Writer):
     shift.wait_session(bed)
     counters = shift.Counters(bed)
     writer = program(nvme.host)
-    writer.more(2)
+    # more requests than a ledger has entries
+    writer.more(6)
     yield writer, counters
     writer.more(2)
     writer.finish()

@@ -46,6 +46,11 @@ static void empty_and_full(struct ktap *t)
 
 	shift_ledger_start(&l, SLOTS + 3);	/* a mask is applied */
 	EXPECT_EQ(t, l.head, 3);
+	shift_ledger_start_at(&l, (1ull << 32) + SLOTS + 3);	/* and here it is not */
+	EXPECT_EQ(t, l.head, (1ull << 32) + SLOTS + 3);
+	EXPECT_EQ(t, shift_ledger_slot(&l, l.head), 3);
+	EXPECT_EQ(t, shift_ledger_append(&l, 1, 0), 0);
+	EXPECT(t, shift_ledger_next(&l, &seq) && seq == (1ull << 32) + SLOTS + 3);
 }
 
 /* what the responder's progress means for each kind of operation */

@@ -85,7 +85,8 @@ static int fill_ledger(struct shift_qp *sqp)
 	int err = 0;
 
 	n = shift_kernel_queue_take(&sqp->kernel->send, &first, &psn);
-	shift_ledger_start(l, first);
+	/* the record goes on counting, and a ledger that begins with its slot would not agree */
+	shift_ledger_start_at(l, first);
 	while (n--) {
 		struct shift_kernel_mr_op op = shift_kernel_qp_op(sqp, l->head);
 		bool bad = shift_kernel_decode(sqp, l->head, &wr);

@@ -198,9 +198,12 @@ int shift_kernel_decode(struct shift_qp *sqp, u64 seq, struct shift_wr *wr)
 
 static int kernel_take(struct shift_qp *sqp, struct shift_wr *wr)
 {
+	struct shift_kernel_queue *queue = &sqp->kernel->send;
 	u64 seq = sqp->rec.ledger.head;
+	u32 n = queue_head(queue) - (u32)seq;
 
-	if (queue_head(&sqp->kernel->send) == (u32)seq)
+	/* if the two did not agree what was executed long ago would be executed again */
+	if (!n || WARN_ON_ONCE(n > queue->ring.slots))
 		return 0;
 	return shift_kernel_decode(sqp, seq, wr) ?: 1;
 }
