@@ -87,9 +87,10 @@ class Fio:
     def finish(self):
         """End it, and see that nothing was wrong; the longest stall, in seconds."""
         self.node.must("killall -INT fio")
-        # so fio says that it was interrupted
         self.process.expect(128, timeout=120)
-        job = json.loads(self.node.read("/tmp/fio.json"))["jobs"][0]
+        # in front of it fio says that it was interrupted
+        text = self.node.read("/tmp/fio.json")
+        job = json.loads(text[text.index("{"):])["jobs"][0]
         check(job["error"] == 0, f"fio: {job['error']}")
         return max(job[way]["clat_ns"]["max"] for way in ("read", "write")) / 1e9
 
