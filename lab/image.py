@@ -39,7 +39,7 @@ MODULES = """
     sch_netem sch_ingress sch_prio sch_tbf sch_htb cls_u32 cls_bpf cls_flower
     cls_matchall act_gact act_mirred act_police
     null_blk nvme_rdma nvmet nvmet_rdma rds rds_rdma smc smc_diag
-    rpcrdma nfs nfsv4 nfsd ib_iser ib_isert ib_srp ib_srpt
+    rpcrdma nfs nfsv4 nfsd ext4 ib_iser ib_isert ib_srp ib_srpt
 """.split()
 
 BUSYBOX = "/bin/busybox"

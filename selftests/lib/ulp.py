@@ -1,0 +1,176 @@
+# SPDX-License-Identifier: GPL-2.0
+"""Users of RDMA in the kernel, as packaged: what one node serves, and another connects to."""
+
+import shift
+from testbed import check, wait_for
+
+CONFIG = "/sys/kernel/config"
+
+
+class Nvme:
+    """A block device in the memory of the second node, which the first one connects to."""
+
+    NAME = "nvme"
+    OWNERS = "nvme_rdma", "nvmet_rdma"
+    QPS = 2         # a queue for commands and one for data
+    # What it says of a connection that is lost, and the block layer of a request.
+    LINES = "nvme|blk_|I/O"
+    TROUBLE = "reconnect|timeout|I/O error|failed|reset"
+    DISK = "/dev/nvme0n1"
+    NQN = "shift"
+    PORT = 4420
+    TARGET = f"{CONFIG}/nvmet"
+    KEEP_ALIVE = 5 * shift.DEADLINE_SCALE   # seconds: its own, as slow as the module is on nodes
+
+    def __init__(self, bed):
+        self.host, self.target = bed.nodes[:2]
+        self.address = self.target.address(0)
+
+    def serve(self):
+        """Offer the block device."""
+        disk, port = f"{CONFIG}/nullb/nullb0", f"{self.TARGET}/ports/1"
+        subsystem = f"{self.TARGET}/subsystems/{self.NQN}"
+        space = f"{subsystem}/namespaces/1"
+        self.target.must(f"""set -e
+            modprobe null_blk nr_devices=0
+            modprobe nvmet-rdma
+            grep -q " {CONFIG} " /proc/mounts || mount -t configfs configfs {CONFIG}
+            mkdir {disk}
+            echo 64 >{disk}/size
+            echo 1 >{disk}/memory_backed
+            echo 4096 >{disk}/blocksize
+            echo 1 >{disk}/power
+            mkdir {subsystem}
+            echo 1 >{subsystem}/attr_allow_any_host
+            mkdir {space}
+            echo /dev/nullb0 >{space}/device_path
+            echo 1 >{space}/enable
+            mkdir {port}
+            echo rdma >{port}/addr_trtype
+            echo ipv4 >{port}/addr_adrfam
+            echo {self.address} >{port}/addr_traddr
+            echo {self.PORT} >{port}/addr_trsvcid
+            ln -s {subsystem} {port}/subsystems/{self.NQN}""")
+        # its own multipath would try again what is to go well the first time
+        self.host.must("modprobe nvme_core multipath=N && modprobe nvme-rdma")
+
+    def connect(self):
+        """Connect, and wait for the block device."""
+        self.host.must(f"echo transport=rdma,traddr={self.address},trsvcid={self.PORT},"
+                       f"nqn={self.NQN},nr_io_queues=1,keep_alive_tmo={self.KEEP_ALIVE} "
+                       ">/dev/nvme-fabrics")
+        wait_for("the namespace", lambda: not self.host.run(f"test -b {self.DISK}").status)
+
+    def disconnect(self):
+        """End the connection, if there is one."""
+        self.host.must("for each in /sys/class/nvme/nvme*/delete_controller; do "
+                       "! test -e $each || echo 1 >$each; done")
+
+    def end(self):
+        """Take all of it down."""
+        self.disconnect()
+        self.host.must("modprobe -r nvme-rdma")
+        subsystem = f"{self.TARGET}/subsystems/{self.NQN}"
+        self.target.must(f"""set -e
+            rm -f {self.TARGET}/ports/1/subsystems/{self.NQN}
+            rmdir {self.TARGET}/ports/1 {subsystem}/namespaces/1
+            rmdir {subsystem} {CONFIG}/nullb/nullb0
+            modprobe -r nvmet-rdma
+            modprobe -r null_blk""")
+
+
+class Nfs:
+    """A folder in the memory of the second node, which the first one mounts."""
+
+    NAME = "nfs"
+    OWNERS = "rpcrdma", "rpcrdma"
+    QPS = 1
+    LINES = "nfs|rpc|lockd"
+    TROUBLE = "not responding|closed|reset|error|failed|lost|reclaim|recovery failed"
+    PORT = 20049
+    EXPORT, MOUNT = "/export", "/mnt"
+    NFSD = "/proc/fs/nfsd"
+    STATE = "/var/lib/nfs"      # of the packaged programs
+
+    def __init__(self, bed, disk=None):
+        """disk: a file system with a journal below, instead of one in memory."""
+        self.host, self.server = bed.nodes[:2]
+        self.address = self.server.address(0)
+        self.disk = disk
+
+    def serve(self):
+        """Export the folder; nobody has to wait for clients of before."""
+        self.server.push("/usr/sbin/exportfs", "/usr/sbin/rpc.mountd", "/sbin/mke2fs",
+                         "/etc/netconfig:/etc/netconfig")
+        below = "mount -t tmpfs none"
+        if self.disk:
+            below = f"mke2fs -q -t {self.disk} /dev/nullb0 && mount -t {self.disk} /dev/nullb0"
+        self.server.must(f"""set -e
+            modprobe null_blk nr_devices=1 gb=1 memory_backed=1
+            modprobe rpcrdma
+            modprobe nfsd
+            mkdir -p /run {self.STATE}/v4recovery {self.EXPORT}
+            touch /etc/exports {self.STATE}/etab {self.STATE}/rmtab
+            {below} {self.EXPORT}
+            mount -t nfsd nfsd {self.NFSD}
+            echo "-3 +4.2" >{self.NFSD}/versions
+            exportfs -o rw,no_root_squash,fsid=0,insecure,no_subtree_check \\
+                10.0.0.0/8:{self.EXPORT}
+            rpc.mountd -N 2 -N 3 -u
+            echo rdma {self.PORT} >{self.NFSD}/portlist
+            echo 4 >{self.NFSD}/threads
+            echo Y >{self.NFSD}/v4_end_grace""")
+        self.host.must(f"modprobe rpcrdma && modprobe nfsv4 && mkdir -p {self.MOUNT}")
+
+    def connect(self):
+        """Mount the folder."""
+        self.host.must("mount -i -t nfs4 -o "
+                       f"vers=4.2,proto=rdma,port={self.PORT},addr={self.address},"
+                       f"clientaddr={self.host.address(0)} {self.address}:/ {self.MOUNT}")
+
+    def connects(self):
+        """How often the host has connected."""
+        for line in self.host.read("/proc/self/mountstats").splitlines():
+            if line.split()[:2] == ["xprt:", "rdma"]:
+                return int(line.split()[4])
+        raise AssertionError("nothing is mounted over RDMA")
+
+    def locks(self):
+        """Locks of its clients, as the server has them."""
+        return self.server.must("grep -c POSIX /proc/locks || true").strip()
+
+    def disconnect(self):
+        """Unmount it, if it is mounted."""
+        self.host.must(f"! grep -q ' {self.MOUNT} ' /proc/mounts || umount {self.MOUNT}")
+
+    def end(self):
+        """Take all of it down."""
+        self.disconnect()
+        self.host.must("modprobe -r nfsv4 && modprobe -r rpcrdma")
+        self.server.must(f"""set -e
+            echo 0 >{self.NFSD}/threads
+            killall rpc.mountd
+            exportfs -ua
+            exportfs -f
+            umount {self.NFSD} {self.EXPORT}
+            modprobe -r nfsd
+            modprobe -r rpcrdma
+            modprobe -r null_blk""")
+
+
+def gone(bed):
+    """Wait until the module knows no QP. A server lets go of its own a moment later."""
+    for node in bed.nodes:
+        wait_for(f"{node.name}: no QP left", lambda node=node: not shift.qps(node))
+
+
+def trouble(node, user):
+    """Lines of such a user in a node's log that nobody wants to see."""
+    return node.run(f"dmesg | grep -Ei '{user.LINES}' | grep -Ei '{user.TROUBLE}'").out
+
+
+def quiet(bed, user):
+    """Nobody has said that anything went wrong."""
+    for node in bed.nodes[:2]:
+        lines = trouble(node, user)
+        check(not lines, f"{node.name}: {lines}")

@@ -1,0 +1,136 @@
+# SPDX-License-Identifier: GPL-2.0
+"""Programs that work on what a user of RDMA in the kernel offers, and compare what they read."""
+
+import json
+
+from testbed import check, wait_for
+
+
+class Jobs:
+    """Shells of a node that do the same all the time, in rounds; the end of one is an error."""
+
+    def __init__(self, user, scripts):
+        self.user, self.node = user, user.host
+        self.jobs = [self.node.start(f"""
+            n=0
+            while ! test -e /tmp/enough; do
+                {script}
+                n=$((n + 1))
+                echo round $n
+            done""") for script in scripts]
+
+    def rounds(self):
+        """How many rounds each is through."""
+        return [job.text.count("round ") for job in self.jobs]
+
+    def more(self, count=1, timeout=120):
+        """Wait until each is through so many rounds more."""
+        then = self.rounds()
+        wait_for(f"{count} rounds more of each", lambda: all(
+            now - before >= count for now, before in zip(self.rounds(), then)) or self.ended(),
+            timeout)
+        check(not self.ended(), "\n".join(job.tail() for job in self.jobs))
+
+    def ended(self):
+        """Has one ended?"""
+        return any(job.status is not None for job in self.jobs)
+
+    def finish(self):
+        """End after the round that each is in."""
+        self.node.must("touch /tmp/enough")
+        for job in self.jobs:
+            job.expect(0, timeout=120)
+        self.node.must("rm -rf /tmp/enough /tmp/wrote* /tmp/read*")
+
+
+class Disk(Jobs):
+    """Parts of a disk are written and read, past the cache."""
+
+    WARM = 6        # rounds: more requests than a ledger has entries
+
+    def __init__(self, user, jobs=4, blocks=64):
+        super().__init__(user, [f"""
+                dd if=/dev/urandom of=/tmp/wrote{job} bs=4k count={blocks} 2>/dev/null || exit 2
+                dd if=/tmp/wrote{job} of={user.DISK} bs=4k seek={job * blocks} oflag=direct \\
+                    conv=notrunc 2>/dev/null || exit 3
+                dd if={user.DISK} of=/tmp/read{job} bs=16k count={blocks // 4} iflag=direct \\
+                    skip={job * blocks // 4} 2>/dev/null || exit 4
+                cmp /tmp/wrote{job} /tmp/read{job} || exit 5""" for job in range(jobs)])
+
+
+class Tree(Jobs):
+    """Trees of files are copied, renamed, compared past the cache and removed; a lock is held."""
+
+    WARM = 3
+    SIZES = 0, 10, 5000, 70000, 300000
+
+    def __init__(self, user, jobs=3):
+        host, top = user.host, user.MOUNT
+        host.push("/usr/bin/flock")
+        super().__init__(user, [f"""
+                tree=/tmp/wrote{job}; there={top}/tree{job}
+                rm -rf $tree; mkdir -p $tree/below || exit 2
+                for size in {" ".join(map(str, self.SIZES))}; do
+                    head -c $size /dev/urandom >$tree/below/$size || exit 2
+                done
+                cp -r $tree $there.new && mv $there.new $there || exit 3
+                sync $there/below/*
+                for size in {" ".join(map(str, self.SIZES))}; do
+                    dd if=$there/below/$size of=/tmp/read{job} bs=64k iflag=direct 2>/dev/null \\
+                        || exit 4
+                    cmp $tree/below/$size /tmp/read{job} || exit 5
+                done
+                test "$(ls $there/below | wc -l)" = {len(self.SIZES)} || exit 6
+                rm -r $there || exit 7""" for job in range(jobs)])
+        self.lock = host.start(f"flock {top}/held sh -c 'echo held; "
+                               "while ! test -e /tmp/enough; do sleep 1; done'")
+        self.lock.wait_line("held")
+        self.locks = user.locks()
+        self.connects = user.connects()
+
+    def finish(self):
+        """End, and see that the lock was held by one connection all the time."""
+        locks, connects = self.user.locks(), self.user.connects()
+        check(int(locks) and locks == self.locks, f"{locks} locks, there were {self.locks}")
+        check(connects == self.connects, f"connected {connects} times, before {self.connects}")
+        self.node.must("touch /tmp/enough")
+        self.lock.expect(0, timeout=60)
+        super().finish()
+
+
+class Fio:
+    """fio as packaged: random reads and writes of 4 KiB, many at a time, each verified."""
+
+    WARM = 6
+    OPTIONS = ("--name=verify --direct=1 --ioengine=libaio --rw=randrw "
+               "--bs=4k --iodepth=32 --numjobs=2 --offset_increment=16m --size=16m "
+               "--verify=crc32c --verify_backlog=64 --verify_fatal=1 --serialize_overlap=1 "
+               "--time_based --runtime=3600 --group_reporting --output-format=json "
+               "--output=/tmp/fio.json")
+
+    def __init__(self, user):
+        self.user, self.node = user, user.host
+        self.node.push("/usr/bin/fio")
+        self.process = self.node.start(f"exec fio --filename={user.DISK} {self.OPTIONS}")
+
+    def count(self):
+        """Reads and writes that the disk has completed."""
+        fields = self.node.read("/sys/block/nvme0n1/stat").split()
+        return int(fields[0]) + int(fields[4])
+
+    def more(self, count=1, timeout=120):
+        """Wait for some hundreds of requests more."""
+        then = self.count()
+        wait_for(f"{count} times 200 requests", lambda: self.process.status is not None
+                 or self.count() >= then + 200 * count, timeout)
+        check(self.process.status is None, self.process.tail())
+
+    def finish(self):
+        """End it, and see that nothing was wrong; the longest stall, in seconds."""
+        self.node.must("killall -INT fio")
+        self.process.expect(128, timeout=120)
+        # in front of it fio says that it was interrupted
+        text = self.node.read("/tmp/fio.json")
+        job = json.loads(text[text.index("{"):])["jobs"][0]
+        check(job["error"] == 0, f"fio: {job['error']}")
+        return max(job[way]["clat_ns"]["max"] for way in ("read", "write")) / 1e9
