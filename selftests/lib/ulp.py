@@ -2,7 +2,7 @@
 """Users of RDMA in the kernel, as packaged: what one node serves, and another connects to."""
 
 import shift
-from testbed import check, wait_for
+from testbed import check, each, wait_for
 
 CONFIG = "/sys/kernel/config"
 
@@ -156,6 +156,47 @@ class Nfs:
             modprobe -r nfsd
             modprobe -r rpcrdma
             modprobe -r null_blk""")
+
+
+class Rds:
+    """Datagrams that come once and in order, between two nodes."""
+
+    NAME = "rds"
+    OWNERS = "rds_rdma", "rds_rdma"
+    QPS = 1
+    LINES = "RDS"
+    TROUBLE = "drop|reconnecting|status|fail|error"
+
+    def __init__(self, bed):
+        self.host, self.peer = self.nodes = bed.nodes[:2]
+
+    def serve(self):
+        """The module's own memory on each device is older than all connections."""
+        each(self.nodes, lambda node: node.must("modprobe rds_rdma"))
+
+    def connect(self):
+        """The first datagram connects."""
+        for end in self.start("--count 1"):
+            end.expect(0)
+
+    def start(self, options):
+        """The program at both ends. One begins, lest both connect at the same time."""
+        ends = []
+        for node, other, more in (self.peer, self.host, "--wait"), (self.host, self.peer, ""):
+            ends.append(node.start(f"exec rds_verify --bind {node.address(0)} "
+                                   f"--peer {other.address(0)} {more} {options}"))
+            # what nobody is bound to is lost
+            ends[-1].wait_line("bound")
+        return ends
+
+    def disconnect(self):
+        """Connections stay until their user is unloaded."""
+        each(self.nodes, lambda node: node.must("! test -d /sys/module/rds_rdma || "
+                                                "modprobe -r rds_rdma"))
+
+    def end(self):
+        """Take all of it down."""
+        self.disconnect()
 
 
 def gone(bed):

@@ -3,7 +3,7 @@
 
 import json
 
-from testbed import check, wait_for
+from testbed import check, each, wait_for
 
 
 class Jobs:
@@ -96,6 +96,35 @@ class Tree(Jobs):
         self.node.must("touch /tmp/enough")
         self.lock.expect(0, timeout=60)
         super().finish()
+
+
+class Datagrams:
+    """Each end sends to the other, and checks that all come once, in order, as they were sent."""
+
+    WARM = 12
+
+    def __init__(self, user):
+        self.user = user
+        self.ends = user.start("--port 4001")
+
+    def rounds(self):
+        """How many hundreds each has heard."""
+        return [end.text.count("heard ") for end in self.ends]
+
+    def more(self, count=1, timeout=120):
+        """Wait until each has heard so many hundreds more."""
+        then = self.rounds()
+        wait_for(f"{count} times 100 datagrams", lambda: all(
+            now - before >= count for now, before in zip(self.rounds(), then)) or any(
+            end.status is not None for end in self.ends), timeout)
+        check(all(end.status is None for end in self.ends),
+              "\n".join(end.tail() for end in self.ends))
+
+    def finish(self):
+        """Both are told to end; neither does before it has heard all."""
+        each(self.user.nodes, lambda node: node.must("killall -INT rds_verify"))
+        for end in self.ends:
+            end.expect(0, timeout=120)
 
 
 class Fio:

@@ -8,11 +8,11 @@ from functools import partial
 import shift
 from registry import BARE, MAIN, add
 from testbed import check, each, wait_for
-from ulp import Nfs, Nvme, gone, quiet
-from ulp_work import Disk, Fio, Tree
+from ulp import Nfs, Nvme, Rds, gone, quiet
+from ulp_work import Datagrams, Disk, Fio, Tree
 from nodes.failover import SIDES, dropped, goes_silent, pull
 
-WORK = {Nvme: Disk, Nfs: Tree}
+WORK = {Nvme: Disk, Nfs: Tree, Rds: Datagrams}
 FAULTS = 12     # of a random schedule
 
 
