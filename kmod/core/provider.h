@@ -54,6 +54,7 @@ typedef void shift_cqe_fn(void *arg, u64 wr_id, u32 status, u32 qpn);
 #define SHIFT_PROVIDES_STATE		BIT(3)	/* a query of a QP never waits for a device */
 #define SHIFT_PROVIDES_KERNEL		BIT(4)	/* QPs of users in the kernel can be protected */
 #define SHIFT_PROVIDES_OWN_RECORD	BIT(5)	/* errors kept back are of work in the rings */
+#define SHIFT_PROVIDES_LOCAL_TWICE	BIT(6)	/* a retry does REG_MR and LOCAL_INV once more */
 
 /**
  * struct shift_cq_ops - a completion queue, as a kind of device has it

@@ -18,6 +18,7 @@
  * @depth: send WRs that may be outstanding.
  * @recv_depth: receive WRs that may be outstanding.
  * @inflight: send WRs that are outstanding; ledger_lock.
+ * @local: the last one that was posted is an operation on an MR; ledger_lock.
  * @receives: receive WRs that are outstanding, not counting those of @pool; ledger_lock.
  * @next_done: ledger sequence of the next completion; ledger_lock.
  * @armed: its completions count; ledger_lock.
@@ -48,6 +49,7 @@ struct shift_proxy {
 	struct ib_cqe cqe, recv_cqe;
 	u32 depth, recv_depth;
 	u32 inflight, receives;
+	bool local;
 	u64 next_done;
 	bool armed, live, sends, open, held, recv_failed;
 	u32 error;

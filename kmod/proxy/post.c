@@ -246,6 +246,18 @@ static int proxy_perform(struct shift_qp *sqp, struct shift_proxy *b, u64 seq, u
 	return 0;
 }
 
+/*
+ * Has a request to wait until nothing is under way?  rxe begins a retry with the oldest request
+ * that is not answered, and does the operations on MRs behind it once more, which fails and leaves
+ * the QP dead, and silent.  So nothing is under way beside such an operation.
+ */
+static bool proxy_waits_alone(const struct shift_qp *sqp, const struct shift_proxy *b, bool local)
+{
+	/* both devices of a pair are of one kind for users that have such operations */
+	return b->inflight && (local || b->local) &&
+	       sqp->sdev->provider->flags & SHIFT_PROVIDES_LOCAL_TWICE;
+}
+
 /**
  * shift_proxy_post - post one entry of the ledger
  * @sqp: the QP.
@@ -263,8 +275,10 @@ int shift_proxy_post(struct shift_qp *sqp, u64 seq, u32 *rkey)
 	struct shift_ledger *l = &sqp->rec.ledger;
 	struct shift_entry *e = shift_ledger_at(l, seq);
 	struct shift_proxy *b = sqp->rec.proxy;
+	const struct shift_mr_ops *mrs;
 	const struct ib_send_wr *bad;
 	union proxy_wr wr;
+	bool local;
 	u32 key = 0;
 	int err;
 
@@ -274,8 +288,12 @@ int shift_proxy_post(struct shift_qp *sqp, u64 seq, u32 *rkey)
 	err = sqp->rings.provider->decode(sqp, seq, &b->wr);
 	if (err)
 		return err;
-	if (!sqp->rings.provider->mrs && shift_window_local(b->wr.opcode))
+	mrs = sqp->rings.provider->mrs;
+	if (!mrs && shift_window_local(b->wr.opcode))
 		return proxy_perform(sqp, b, seq, rkey);
+	local = mrs && mrs->local(b->wr.opcode);
+	if (proxy_waits_alone(sqp, b, local))
+		return -EAGAIN;
 	if (wr_has_rkey(&b->wr, rkey))
 		err = proxy_translate_rkey(sqp, b, *rkey, &key);
 	if (!err && e->done)
@@ -290,6 +308,7 @@ int shift_proxy_post(struct shift_qp *sqp, u64 seq, u32 *rkey)
 		return err == -ENOMEM ? -EAGAIN : err;
 	/* the completion handler waits for ledger_lock, which is held */
 	b->inflight++;
+	b->local = local;
 	shift_ledger_sent(l, seq, b->path);
 	/* the window may be bound again, and after 256 times it has the same key */
 	if (b->wr.opcode == SHIFT_WR_SEND_WITH_INV)

@@ -285,7 +285,7 @@ const struct shift_provider shift_provider_rxe = {
 	.id = SHIFT_PROVIDER_RXE,
 	.driver = RDMA_DRIVER_RXE,
 	.flags = SHIFT_PROVIDES_WINDOWS | SHIFT_PROVIDES_RESET_PSN | SHIFT_PROVIDES_STATE |
-		 SHIFT_PROVIDES_KERNEL,
+		 SHIFT_PROVIDES_KERNEL | SHIFT_PROVIDES_LOCAL_TWICE,
 	.endless_retries = 7,
 	.cq = &rxe_cq_ops,
 	.pin_qp = rxe_pin_qp,
