@@ -458,10 +458,30 @@ static bool machine_round(struct shift_qp *sqp)
 	any |= take(sqp, SHIFT_QPB_FIRST, handle_first);
 	any |= take(sqp, SHIFT_QPB_KICK, handle_kick);
 	any |= take(sqp, SHIFT_QPB_LOOK, shift_qp_look_asked);
-	/* during a failover they are still needed: the bit waits for RUN */
-	if (sqp->fo.state == SHIFT_ST_RUN)
-		any |= take(sqp, SHIFT_QPB_TIDY, shift_proxy_tidy);
 	return any;
+}
+
+/*
+ * Reclaim may wait for a write over a QP of a user in the kernel, while all memory is used up.  So
+ * a failover of one waits for no memory: the little that it needs may come from the reserves.
+ */
+static bool machine_round_reserved(struct shift_qp *sqp)
+{
+	unsigned int noreclaim;
+	bool any;
+
+	/* the memory for its protection can wait */
+	if (!sqp->kernel || sqp->fo.state == SHIFT_ST_OFF)
+		return machine_round(sqp);
+	noreclaim = memalloc_noreclaim_save();
+	any = machine_round(sqp);
+	memalloc_noreclaim_restore(noreclaim);
+	return any;
+}
+
+static bool machine_is_on(const struct shift_qp *sqp)
+{
+	return sqp->qp && !test_bit(SHIFT_QPB_DEAD, &sqp->pend.flags);
 }
 
 /* The QP's work item.  Its queue has WQ_MEM_RECLAIM, so no allocation here may wait for I/O. */
@@ -474,9 +494,12 @@ void shift_failover_work(struct work_struct *work)
 	int rounds = 8;
 
 	mutex_lock(&sqp->lock);
-	while (sqp->qp && !test_bit(SHIFT_QPB_DEAD, &sqp->pend.flags) && rounds--)
-		if (!machine_round(sqp))
+	while (machine_is_on(sqp) && rounds--)
+		if (!machine_round_reserved(sqp))
 			break;
+	/* during a failover they are still needed: the bit waits for RUN */
+	if (machine_is_on(sqp) && sqp->fo.state == SHIFT_ST_RUN)
+		take(sqp, SHIFT_QPB_TIDY, shift_proxy_tidy);
 	if (sqp->fo.state == SHIFT_ST_OFF)
 		shift_qp_clear_msgs(sqp, true);
 	mutex_unlock(&sqp->lock);
