@@ -39,6 +39,7 @@ static const struct {
 	{ SHIFT_A_BACKUP_PROOF_HELD, "backup_proof_held", BITS },
 	{ SHIFT_A_BACKUP_PROOF_FAILED, "backup_proof_failed", BITS },
 	{ SHIFT_A_KEYS,		"keys",		U32 },
+	{ SHIFT_A_KERNEL_USERS,	"kernel_users",	STR },
 	{ SHIFT_A_LINK_ID,	"link",		U32 },
 	{ SHIFT_A_LOCAL_GID,	"local_gid",	GID },
 	{ SHIFT_A_REMOTE_GID,	"remote_gid",	GID },

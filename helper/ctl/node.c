@@ -40,10 +40,10 @@ static int node_show(struct ctl *ctl, int argc, char **argv)
 	if (ctl->json) {
 		ctl_print_json(ctl, row);
 	} else {
-		printf("node %s boot_id %s abi_version %s keys %s\n",
+		printf("node %s boot_id %s abi_version %s keys %s kernel_users %s\n",
 		       ctl_str(row, "node", "-"), ctl_str(row, "boot_id", "-"),
 		       ctl_str(row, "abi_version", "-"),
-		       ctl_str(row, "keys", "-"));
+		       ctl_str(row, "keys", "-"), ctl_str(row, "kernel_users", "-"));
 	}
 	json_object_put(row);
 	return CTL_OK;

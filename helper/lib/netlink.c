@@ -86,6 +86,7 @@ static struct nla_policy attr_policy[SHIFT_A_MAX + 1] = {
 	[SHIFT_A_PAIR_BACKUP_NAME] = { .type = NLA_STRING },
 	[SHIFT_A_CHANGED]	= { .type = NLA_FLAG },
 	[SHIFT_A_KEYS]		= { .type = NLA_U32 },
+	[SHIFT_A_KERNEL_USERS]	= { .type = NLA_STRING },
 	[SHIFT_A_PROVEN]	= { .type = NLA_FLAG },
 	[SHIFT_A_MSG_VERSION]	= { .type = NLA_U32 },
 	[SHIFT_A_MSG_CAPS]	= { .type = NLA_U32 },

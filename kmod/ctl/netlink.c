@@ -133,15 +133,18 @@ static int nl_node_name(struct genl_info *info, const char **name)
 
 static int nl_node_get(struct sk_buff *request, struct genl_info *info)
 {
+	char users[SHIFT_KERNEL_USERS_TEXT];
 	struct sk_buff *skb;
 	void *hdr;
 
 	skb = nl_reply_new(info, &hdr);
 	if (!skb)
 		return -ENOMEM;
+	shift_kernel_users_text(users, sizeof(users));
 	if (nla_put_string(skb, SHIFT_A_NODE, shift_node) ||
 	    nla_put_u32(skb, SHIFT_A_ABI_VERSION, SHIFT_ABI_VERSION) ||
-	    nla_put_u32(skb, SHIFT_A_KEYS, shift_auth_keys()))
+	    nla_put_u32(skb, SHIFT_A_KEYS, shift_auth_keys()) ||
+	    nla_put_string(skb, SHIFT_A_KERNEL_USERS, users))
 		return nl_too_long(info, skb);
 	/* with it one could speak to other nodes in this one's name */
 	if (netlink_capable(request, CAP_NET_ADMIN) &&

@@ -58,7 +58,7 @@ static const char * const shift_reason_texts[] = {
 	[SHIFT_REASON_NAMESPACE] =
 		"Its address is not in the host's initial network namespace.",
 	[SHIFT_REASON_KERNEL_USER] =
-		"It belongs to a user in the kernel: its posts are recorded, and it is not protected yet.",
+		"It belongs to a user in the kernel, and the backup is not soft-RoCE.",
 };
 
 static_assert(ARRAY_SIZE(shift_reason_texts) == __SHIFT_REASON_MAX);

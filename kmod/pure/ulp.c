@@ -68,7 +68,7 @@ static enum shift_ulp ulp_by_name(const char *name, size_t length)
 
 /**
  * shift_ulp_parse() - a list of names, with commas between them
- * @list: the list; a line end behind it does not matter.  Empty: no name.
+ * @list: the list; a line end behind it does not matter.  Empty, or "none": no name.
  * @set: out, if there is no error: a bit (1 << enum shift_ulp) for each.
  *
  * Return: 0, or -EINVAL: there is a name that is not known.
@@ -78,6 +78,9 @@ int shift_ulp_parse(const char *list, u32 *set)
 	size_t left = strcspn(list, "\n");
 	u32 found = 0;
 
+	if (left == strlen(ulp_names[SHIFT_ULP_NONE]) &&
+	    !memcmp(list, ulp_names[SHIFT_ULP_NONE], left))
+		left = 0;
 	while (left) {
 		size_t length = strcspn(list, ",\n");
 		enum shift_ulp ulp = ulp_by_name(list, length);

@@ -2,12 +2,13 @@
 /*
  * Users in the kernel: which of them are tracked, and their verbs that do not sleep.
  *
- * The wrappers here are put into a device only if the module was told of any such user.  They run
+ * The wrappers here are put into a device only if such a user can be protected on it.  They run
  * in any context, under RCU.
  */
 #include <linux/mm.h>
 #include <linux/module.h>
 #include <linux/mutex.h>
+#include <linux/sched/mm.h>
 #include <linux/slab.h>
 #include "core/kernel_cq.h"
 #include "core/kernel_qp.h"
@@ -23,50 +24,84 @@
 #include "pure/ulp.h"
 #include "verbs/verbs.h"
 
-static u32 kernel_users;	/* BIT(enum shift_ulp) */
+/* BIT(enum shift_ulp): at first those that are tested */
+static u32 kernel_users = BIT(SHIFT_ULP_NVME) | BIT(SHIFT_ULP_NFS) | BIT(SHIFT_ULP_RDS) |
+			  BIT(SHIFT_ULP_ISER);
 
 static int users_set(const char *text, const struct kernel_param *param)
 {
-	return shift_ulp_parse(text, &kernel_users);
+	int err = shift_ulp_parse(text, &kernel_users);
+
+	if (err && strstr(text, "smc"))
+		pr_err("kernel_users: SMC-R leaves a failed port by itself, and both would move\n");
+	return err;
 }
 
-static int users_get(char *text, const struct kernel_param *param)
+/**
+ * shift_kernel_users_text - whose QPs are protected: names with commas between them
+ * @text: where to.
+ * @size: room there; SHIFT_KERNEL_USERS_TEXT is enough.
+ *
+ * Return: its length.
+ */
+int shift_kernel_users_text(char *text, size_t size)
 {
 	int ulp, n = 0;
 
 	for (ulp = SHIFT_ULP_NONE + 1; ulp < __SHIFT_ULP_MAX; ulp++)
 		if (kernel_users & BIT(ulp))
-			n += scnprintf(text + n, PAGE_SIZE - n, "%s%s", n ? "," : "",
+			n += scnprintf(text + n, size - n, "%s%s", n ? "," : "",
 				       shift_ulp_name(ulp));
+	return n ?: scnprintf(text, size, "%s", shift_ulp_name(SHIFT_ULP_NONE));
+}
+
+static int users_get(char *text, const struct kernel_param *param)
+{
+	int n = shift_kernel_users_text(text, PAGE_SIZE - 1);
+
 	return n + scnprintf(text + n, PAGE_SIZE - n, "\n");
 }
 
 static const struct kernel_param_ops users_ops = { .set = users_set, .get = users_get };
 module_param_cb(kernel_users, &users_ops, NULL, 0444);
-MODULE_PARM_DESC(kernel_users, "users in the kernel whose QPs are recorded: nvme,nfs,rds,iser,srp");
+MODULE_PARM_DESC(kernel_users, "users in the kernel whose QPs are protected: nvme,nfs,rds,iser,srp, or none");
 
-/* Is any user in the kernel to be tracked?  Constant since the module was loaded. */
-bool shift_kernel_users(void)
+/* Can QPs of such a device be stopped, and its work be done on another one? */
+static bool dev_moves(const struct shift_dev *sdev)
 {
-	return kernel_users;
+	return sdev->provider && sdev->provider->flags & SHIFT_PROVIDES_KERNEL;
+}
+
+/**
+ * shift_kernel_users - is any user in the kernel to be tracked on a device?
+ * @sdev: the device.
+ *
+ * Where none can be protected they are left alone.  Constant for the life of the device.
+ */
+bool shift_kernel_users(const struct shift_dev *sdev)
+{
+	return kernel_users && dev_moves(sdev);
 }
 
 /**
  * shift_kernel_pd_user - whose PD is it?
+ * @sdev: its device.
  * @pd: a PD of the kernel.
  *
  * Context: process context.
  * Return: enum shift_ulp; NONE: it is not to be tracked.
  */
-enum shift_ulp shift_kernel_pd_user(const struct ib_pd *pd)
+enum shift_ulp shift_kernel_pd_user(const struct shift_dev *sdev, const struct ib_pd *pd)
 {
-	enum shift_ulp ulp = kernel_users ? shift_ulp_of_module(pd->res.kern_name) : SHIFT_ULP_NONE;
+	enum shift_ulp ulp = shift_kernel_users(sdev) ? shift_ulp_of_module(pd->res.kern_name) :
+							SHIFT_ULP_NONE;
 
 	return kernel_users & BIT(ulp) ? ulp : SHIFT_ULP_NONE;
 }
 
 /**
  * shift_kernel_user - whose QP is it?
+ * @sdev: its device.
  * @qp: a QP of the kernel that was just created.
  *
  * Users have their QPs made by the RDMA CM, so the name of the QP is that one's.  They allocate the
@@ -75,19 +110,13 @@ enum shift_ulp shift_kernel_pd_user(const struct ib_pd *pd)
  * Context: process context.
  * Return: enum shift_ulp; NONE: it is not to be tracked.
  */
-enum shift_ulp shift_kernel_user(const struct ib_qp *qp)
+enum shift_ulp shift_kernel_user(const struct shift_dev *sdev, const struct ib_qp *qp)
 {
 	const char *name = qp->res.kern_name;
 
 	if (qp->qp_type != IB_QPT_RC || (name && !strcmp(name, KBUILD_MODNAME)))
 		return SHIFT_ULP_NONE;
-	return shift_kernel_pd_user(qp->pd);
-}
-
-/* Can QPs of such a device be stopped, and its work be done on another one? */
-static bool dev_moves(const struct shift_dev *sdev)
-{
-	return sdev->provider && sdev->provider->flags & SHIFT_PROVIDES_KERNEL;
+	return shift_kernel_pd_user(sdev, qp->pd);
 }
 
 /**
@@ -183,13 +212,19 @@ void shift_kernel_cq_leave(struct shift_cq *scq)
 static void kernel_kept(struct shift_qp *sqp, bool recv)
 {
 	bool here = !in_interrupt() && !irqs_disabled();
+	unsigned int noreclaim;
 
-	if (here && recv)
-		shift_recv_doorbell(sqp);
-	if (here && !recv) {
-		shift_replay_doorbell(sqp);
-		return;
+	if (here) {
+		/* as in the work item: reclaim may wait for this very request */
+		noreclaim = memalloc_noreclaim_save();
+		if (recv)
+			shift_recv_doorbell(sqp);
+		else
+			shift_replay_doorbell(sqp);
+		memalloc_noreclaim_restore(noreclaim);
 	}
+	if (here && !recv)
+		return;
 	if (here && READ_ONCE(sqp->rec.live))
 		return;
 	set_bit(SHIFT_QPB_KEPT, &sqp->pend.flags);

@@ -22,7 +22,7 @@
 #define OPS_RETRY_MS	100
 
 #define OP(table, name) { offsetof(struct ib_device_ops, name), &(table), false }
-/* only put in if users in the kernel are to be tracked */
+/* only put in if users in the kernel are to be tracked on the device */
 #define KERNEL_OP(table, name) { offsetof(struct ib_device_ops, name), &(table), true }
 
 static const struct {
@@ -69,9 +69,9 @@ static void **ops_entry(const struct ib_device_ops *ops, int i)
 }
 
 /* Our entry, or NULL: it stays the driver's. */
-static void *ops_ours(int i)
+static void *ops_ours(const struct shift_dev *sdev, int i)
 {
-	if (ops_table[i].kernel && !shift_kernel_users())
+	if (ops_table[i].kernel && !shift_kernel_users(sdev))
 		return NULL;
 	return *ops_entry(ops_table[i].from, i);
 }
@@ -86,7 +86,7 @@ static bool ops_swap(struct shift_dev *sdev, bool in)
 
 	for (i = 0; i < ARRAY_SIZE(ops_table); i++) {
 		void *theirs = *ops_entry(&sdev->saved, i);
-		void *ours = ops_ours(i);
+		void *ours = ops_ours(sdev, i);
 		void *from = in ? theirs : ours;
 
 		if (theirs && ours &&
@@ -98,7 +98,7 @@ static bool ops_swap(struct shift_dev *sdev, bool in)
 undo:
 	while (i--) {
 		void *theirs = *ops_entry(&sdev->saved, i);
-		void *ours = ops_ours(i);
+		void *ours = ops_ours(sdev, i);
 
 		if (theirs && ours)
 			cmpxchg(ops_entry(&sdev->ibdev->ops, i), in ? ours : theirs,
@@ -113,7 +113,7 @@ static bool ops_are_ours(struct shift_dev *sdev)
 	int i;
 
 	for (i = 0; i < ARRAY_SIZE(ops_table); i++) {
-		void *ours = ops_ours(i);
+		void *ours = ops_ours(sdev, i);
 
 		if (*ops_entry(&sdev->saved, i) && ours &&
 		    READ_ONCE(*ops_entry(&sdev->ibdev->ops, i)) != ours)

@@ -35,11 +35,12 @@ static int pd_track(struct shift_dev *sdev, struct ib_pd *pd, bool kernel)
 
 static int wrap_alloc_pd(struct ib_pd *pd, struct ib_udata *udata)
 {
-	bool kernel = !udata && shift_kernel_pd_user(pd) != SHIFT_ULP_NONE;
 	struct shift_dev *sdev;
 	int idx, err;
+	bool kernel;
 
 	sdev = shift_verb_begin(pd->device, &idx);
+	kernel = !udata && shift_kernel_pd_user(sdev, pd) != SHIFT_ULP_NONE;
 	err = sdev->saved.alloc_pd(pd, udata);
 	if (!err && (udata || kernel) && shift_dev_count(sdev) && pd_track(sdev, pd, kernel))
 		shift_dev_uncount(sdev);

@@ -144,10 +144,10 @@ err_put:
 }
 
 /* The record of a QP of the kernel, if it is to be tracked; else NULL. */
-static struct shift_kernel_qp *qp_kernel_new(const struct ib_qp *qp,
+static struct shift_kernel_qp *qp_kernel_new(const struct shift_dev *sdev, const struct ib_qp *qp,
 					     const struct ib_qp_init_attr *attr)
 {
-	enum shift_ulp ulp = shift_kernel_user(qp);
+	enum shift_ulp ulp = shift_kernel_user(sdev, qp);
 
 	return ulp == SHIFT_ULP_NONE ? NULL : shift_kernel_qp_new(ulp, attr);
 }
@@ -167,7 +167,7 @@ static int wrap_create_qp(struct ib_qp *qp, struct ib_qp_init_attr *attr,
 	err = sdev->saved.create_qp(qp, attr, udata);
 	/* XRC targets come without @udata, too: not tracked */
 	if (!err && !udata)
-		kernel = qp_kernel_new(qp, attr);
+		kernel = qp_kernel_new(sdev, qp, attr);
 	if (err || (!udata && !kernel))
 		goto out;
 	counted = (kernel || qp->uobject) && shift_dev_count(sdev);

@@ -77,9 +77,11 @@ void shift_gsi_posting(struct ib_qp *qp, const struct ib_send_wr *wr);	/* any co
 
 /* kernel.c */
 extern const struct ib_device_ops shift_kernel_ops;
-bool shift_kernel_users(void);
-enum shift_ulp shift_kernel_pd_user(const struct ib_pd *pd);
-enum shift_ulp shift_kernel_user(const struct ib_qp *qp);
+#define SHIFT_KERNEL_USERS_TEXT	64
+int shift_kernel_users_text(char *text, size_t size);
+bool shift_kernel_users(const struct shift_dev *sdev);
+enum shift_ulp shift_kernel_pd_user(const struct shift_dev *sdev, const struct ib_pd *pd);
+enum shift_ulp shift_kernel_user(const struct shift_dev *sdev, const struct ib_qp *qp);
 struct shift_cq *shift_kernel_cq_join(struct shift_dev *sdev, struct ib_cq *cq);
 void shift_kernel_cq_leave(struct shift_cq *scq);
 enum shift_reason shift_kernel_qp_register(struct shift_qp *sqp);

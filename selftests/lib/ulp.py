@@ -1,10 +1,18 @@
 # SPDX-License-Identifier: GPL-2.0
 """Users of RDMA in the kernel, as packaged: what one node serves, and another connects to."""
 
+import re
+
 import shift
 from testbed import check, each, wait_for
 
 CONFIG = "/sys/kernel/config"
+
+
+def disk_requests(node, disk):
+    """Reads and writes that a disk has completed."""
+    fields = node.read(f"/sys/block/{disk.removeprefix('/dev/')}/stat").split()
+    return int(fields[0]) + int(fields[4])
 
 
 class Nvme:
@@ -36,7 +44,7 @@ class Nvme:
             modprobe nvmet-rdma
             grep -q " {CONFIG} " /proc/mounts || mount -t configfs configfs {CONFIG}
             mkdir {disk}
-            echo 64 >{disk}/size
+            echo 256 >{disk}/size
             echo 1 >{disk}/memory_backed
             echo 4096 >{disk}/blocksize
             echo 1 >{disk}/power
@@ -60,6 +68,10 @@ class Nvme:
                        f"nqn={self.NQN},nr_io_queues=1,keep_alive_tmo={self.KEEP_ALIVE} "
                        ">/dev/nvme-fabrics")
         wait_for("the namespace", lambda: not self.host.run(f"test -b {self.DISK}").status)
+
+    def requests(self):
+        """Reads and writes so far."""
+        return disk_requests(self.host, self.DISK)
 
     def disconnect(self):
         """End the connection, if there is one."""
@@ -89,6 +101,7 @@ class Nfs:
     TROUBLE = "not responding|closed|reset|error|failed|lost|reclaim|recovery failed"
     PORT = 20049
     EXPORT, MOUNT = "/export", "/mnt"
+    DISK = f"{MOUNT}/disk"      # a file, for who wants one
     NFSD = "/proc/fs/nfsd"
     STATE = "/var/lib/nfs"      # of the packaged programs
 
@@ -135,6 +148,11 @@ class Nfs:
                 return int(line.split()[4])
         raise AssertionError("nothing is mounted over RDMA")
 
+    def requests(self):
+        """Reads and writes so far."""
+        text = self.host.read("/proc/self/mountstats")
+        return sum(int(count) for count in re.findall(r"^\s*(?:READ|WRITE): (\d+)", text, re.M))
+
     def locks(self):
         """Locks of its clients, as the server has them."""
         return self.server.must("grep -c POSIX /proc/locks || true").strip()
@@ -156,6 +174,88 @@ class Nfs:
             modprobe -r nfsd
             modprobe -r rpcrdma
             modprobe -r null_blk""")
+
+
+class Iser:
+    """A disk in the memory of the second node, which the first one logs in to by iSCSI."""
+
+    NAME = "iser"
+    OWNERS = "ib_iser", "ib_isert"
+    QPS = 1
+    LINES = "iser|iscsi|scsi|sd |blk_|I/O"
+    # it tells of a port error, too, and does nothing
+    TROUBLE = "I/O error|conn error|fail|timed out|abort|reset|recover|lost|drop"
+    DISK = "/dev/sda"
+    IQN = "iqn.2026-01.org.example:shift"
+    TARGET = f"{CONFIG}/target"
+    PING = 5 * shift.DEADLINE_SCALE         # seconds: its own, as slow as the module is on nodes
+
+    def __init__(self, bed):
+        self.host, self.target = bed.nodes[:2]
+        self.portal = f"{self.target.address(0)}:3260"
+        self.daemon = None
+
+    def serve(self):
+        """Offer the disk, and have the initiator's daemon."""
+        group, store = f"{self.TARGET}/iscsi/{self.IQN}/tpgt_1", f"{self.TARGET}/core/rd_mcp_0/disk"
+        self.target.must(f"""set -e
+            modprobe ib_isert
+            grep -q " {CONFIG} " /proc/mounts || mount -t configfs configfs {CONFIG}
+            mkdir -p {store}
+            echo rd_pages=8192 >{store}/control
+            echo 1 >{store}/enable
+            mkdir -p {self.TARGET}/iscsi {group}/lun/lun_0
+            ln -s {store} {group}/lun/lun_0/disk
+            mkdir {group}/np/{self.portal}
+            echo 1 >{group}/np/{self.portal}/iser
+            echo 0 >{group}/attrib/authentication
+            echo 1 >{group}/attrib/generate_node_acls
+            echo 0 >{group}/attrib/demo_mode_write_protect
+            echo 1 >{group}/enable""")
+        self.host.push("/sbin/iscsid", "/sbin/iscsiadm",
+                       "/etc/iscsi/iscsid.conf:/etc/iscsi/iscsid.conf")
+        self.host.must(f"""set -e
+            modprobe ib_iser
+            modprobe sd_mod
+            mkdir -p /run/lock
+            echo InitiatorName={self.IQN}:host >/etc/iscsi/initiatorname.iscsi""")
+        self.daemon = self.host.start("exec iscsid -f")
+
+    def admin(self, words):
+        """The administrator's program, on the record of the target."""
+        self.host.must(f"iscsiadm -m node -T {self.IQN} -p {self.portal} {words}")
+
+    def connect(self):
+        """Log in, and wait for the disk."""
+        wait_for("the initiator's daemon", lambda: not self.host.run(
+            f"iscsiadm -m node -T {self.IQN} -p {self.portal} -I iser -o new").status)
+        for name in "interval", "timeout":
+            self.admin(f"-o update -n node.conn[0].timeo.noop_out_{name} -v {self.PING}")
+        self.admin("--login")
+        wait_for("the disk", lambda: not self.host.run(f"test -b {self.DISK}").status)
+
+    def requests(self):
+        """Reads and writes so far."""
+        return disk_requests(self.host, self.DISK)
+
+    def disconnect(self):
+        """Log out, if it is logged in."""
+        if not self.host.run("iscsiadm -m session").status:
+            self.admin("--logout")
+
+    def end(self):
+        """Take all of it down."""
+        self.disconnect()
+        self.daemon.stop()
+        self.host.must("modprobe -r ib_iser")
+        top = f"{self.TARGET}/iscsi/{self.IQN}"
+        group = f"{top}/tpgt_1"
+        self.target.must(f"""set -e
+            echo 0 >{group}/enable
+            rm {group}/lun/lun_0/disk
+            rmdir {group}/np/{self.portal} {group}/lun/lun_0 {group} {top} {self.TARGET}/iscsi
+            rmdir {self.TARGET}/core/rd_mcp_0/disk {self.TARGET}/core/rd_mcp_0
+            modprobe -r ib_isert""")
 
 
 class Rds:

@@ -35,11 +35,11 @@ class Jobs:
         """Has one ended?"""
         return any(job.status is not None for job in self.jobs)
 
-    def finish(self):
+    def finish(self, timeout=120):
         """End after the round that each is in."""
         self.node.must("touch /tmp/enough")
         for job in self.jobs:
-            job.expect(0, timeout=120)
+            job.expect(0, timeout=timeout)
         self.node.must("rm -rf /tmp/enough /tmp/wrote* /tmp/read*")
 
 
@@ -56,6 +56,55 @@ class Disk(Jobs):
                 dd if={user.DISK} of=/tmp/read{job} bs=16k count={blocks // 4} iflag=direct \\
                     skip={job * blocks // 4} 2>/dev/null || exit 4
                 cmp /tmp/wrote{job} /tmp/read{job} || exit 5""" for job in range(jobs)])
+
+
+class Swap(Jobs):
+    """Files in a memory that is too small for them: a part of them is on the disk at any time.
+
+    Who needs memory waits for the disk to write, and so may whoever carries what is written.
+    """
+
+    WARM = 1
+    SIZE = 30       # MiB of each file
+    SPARE = 16      # MiB that are left for all of them
+
+    def __init__(self, user, jobs=4):
+        node = user.host
+        node.must(f"""set -e
+            mkswap {user.DISK} >/dev/null
+            swapon {user.DISK}
+            mkdir -p /hog /full
+            mount -t ramfs none /hog
+            mount -t tmpfs -o size=90% none /full
+            # of memory that cannot be swapped
+            left=$(awk '$1 == "MemAvailable:" {{ print int($2 / 1024) }}' /proc/meminfo)
+            dd if=/dev/zero of=/hog/all bs=1M count=$((left - {self.SPARE})) 2>/dev/null""",
+                  timeout=120)
+        super().__init__(user, [f"""
+                dd if=/dev/urandom of=/full/wrote{job} bs=1M count=1 2>/dev/null || exit 2
+                for part in $(seq {self.SIZE}); do cat /full/wrote{job}; done >/full/file{job} \
+                    || exit 3
+                for part in $(seq 0 {self.SIZE - 1}); do
+                    dd if=/full/file{job} bs=1M count=1 skip=$part 2>/dev/null \
+                        | cmp - /full/wrote{job} || exit 4
+                done""" for job in range(jobs)])
+
+    def swapped(self):
+        """Pages that went to the disk and came from it, since boot."""
+        lines = dict(line.split() for line in self.node.read("/proc/vmstat").splitlines())
+        return int(lines["pswpout"]), int(lines["pswpin"])
+
+    def more(self, count=1, timeout=300):
+        """Wait until so many times 500 pages more went to the disk, and as many came from it."""
+        then = self.swapped()
+        wait_for(f"{count} times 500 pages out and in", lambda: all(
+            now - before >= 500 * count for now, before in zip(self.swapped(), then))
+            or self.ended(), timeout)
+        check(not self.ended(), "\n".join(job.tail() for job in self.jobs))
+
+    def finish(self, timeout=600):
+        super().finish(timeout)
+        self.node.must(f"umount /full /hog && swapoff {self.user.DISK}", timeout=300)
 
 
 class Tree(Jobs):
@@ -88,14 +137,14 @@ class Tree(Jobs):
         self.locks = user.locks()
         self.connects = user.connects()
 
-    def finish(self):
+    def finish(self, timeout=120):
         """End, and see that the lock was held by one connection all the time."""
         locks, connects = self.user.locks(), self.user.connects()
         check(int(locks) and locks == self.locks, f"{locks} locks, there were {self.locks}")
         check(connects == self.connects, f"connected {connects} times, before {self.connects}")
         self.node.must("touch /tmp/enough")
         self.lock.expect(0, timeout=60)
-        super().finish()
+        super().finish(timeout)
 
 
 class Datagrams:
@@ -121,10 +170,12 @@ class Datagrams:
               "\n".join(end.tail() for end in self.ends))
 
     def finish(self):
-        """Both are told to end; neither does before it has heard all."""
+        """Both are told to end; neither does before it has heard all. The longest pause, in seconds."""
         each(self.user.nodes, lambda node: node.must("killall -INT rds_verify"))
         for end in self.ends:
             end.expect(0, timeout=120)
+        return max(int(end.wait_line(r"longest pause (\d+) ms").group(1))
+                   for end in self.ends) / 1e3
 
 
 class Fio:
@@ -141,11 +192,7 @@ class Fio:
         self.user, self.node = user, user.host
         self.node.push("/usr/bin/fio")
         self.process = self.node.start(f"exec fio --filename={user.DISK} {self.OPTIONS}")
-
-    def count(self):
-        """Reads and writes that the disk has completed."""
-        fields = self.node.read("/sys/block/nvme0n1/stat").split()
-        return int(fields[0]) + int(fields[4])
+        self.count = user.requests
 
     def more(self, count=1, timeout=120):
         """Wait for some hundreds of requests more."""

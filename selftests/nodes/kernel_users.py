@@ -1,15 +1,15 @@
 # SPDX-License-Identifier: GPL-2.0
 """Users in the kernel: Documentation/internals/kernel-users.md."""
 
-import shift
-from registry import BARE, STOCK, test
-from testbed import PREFIX, check, each, wait_for
-from ulp import Nvme, gone
-from ulp_work import Disk
+from functools import partial
 
-# Requests at least of a round: four jobs write 64 blocks, and read them.
-REQUESTS = 4 * 64
-ROUNDS = 12
+import shift
+from registry import BARE, STOCK, add, test
+from testbed import PREFIX, check, each, wait_for
+from ulp import Iser, Nfs, Nvme, gone
+from ulp_work import Disk, Tree
+
+REQUESTS = 100  # of a round, at least
 ROUNDS_OF_WAYS = 50
 WARM = 3        # rounds, until caches have what they keep
 # Of unswappable memory, in KiB: what a round may not leave behind. The record of a QP for data has
@@ -37,9 +37,9 @@ def users(node):
 
 def once(user):
     """Write and read at the same time, past the cache, and compare."""
-    disk = Disk(user)
-    disk.more(1)
-    disk.finish()
+    work = Tree(user) if isinstance(user, Nfs) else Disk(user)
+    work.more(1)
+    work.finish()
 
 
 @test("kernel_users", "each way of polling, chains, registrations, RESET, drain", state=BARE)
@@ -48,9 +48,9 @@ def all_ways(bed):
     shown completions that no device has, whatever way it polls."""
     node = bed.nodes[0]
     run = f"insmod {PREFIX}/rds_rdma.ko dev=rxe0 rounds={ROUNDS_OF_WAYS}"
-    for asked in ("", "kernel_users=rds"):
-        shift.setup(bed, f"{shift.MODULE} {asked}")
-        result = node.run(f"{run} pushes={int(bool(asked))}", timeout=300)
+    for asked in False, True:
+        shift.setup(bed, f"{shift.MODULE} kernel_users={'rds' if asked else 'none'}")
+        result = node.run(f"{run} pushes={int(asked)}", timeout=300)
         # it never stays
         check("temporarily unavailable" in result.err,
               f"{asked}: {result.text}\n{node.run('dmesg | grep rds_rdma:').out}")
@@ -59,44 +59,48 @@ def all_ways(bed):
         # two QPs for each of four ways, one of which posts more than its queue takes; and one more
         check(found == ([9, 4, 0, 0] if asked else [0, 0, 0, 0]), f"{asked}: {stats}")
         # at least a send, a receive and a registration in each round
-        check((stats["kernel_posts"] >= 4 * 3 * ROUNDS_OF_WAYS) == bool(asked), f"{asked}: {stats}")
+        check((stats["kernel_posts"] >= 4 * 3 * ROUNDS_OF_WAYS) == asked, f"{asked}: {stats}")
         check(not shift.qps(node), "a QP is left")
         shift.forget(bed)
 
 
-@test("kernel_users", "nvme: connect, write, read, disconnect, again and again", state=BARE)
-def nvme_again(bed):
+def again(kind, rounds, bed):
     """All that is posted is recorded and found completed; nothing is left, and nothing is said."""
-    shift.setup(bed, f"{shift.MODULE} kernel_users=nvme")
-    nvme = Nvme(bed)
-    nvme.serve()
+    shift.setup(bed)
+    user = kind(bed)
+    user.serve()
     counters = shift.Counters(bed)
     lines = before = None
-    for number in range(WARM + ROUNDS):
+    for number in range(WARM + rounds):
         if number == WARM:
             lines, before = each(bed.nodes, said), each(bed.nodes, unreclaimable)
-        nvme.connect()
-        once(nvme)
+        user.connect()
+        once(user)
         if not number:
-            each(bed.nodes, lambda node: shift.protected(node, 2))
-            check(users(nvme.host) == {("nvme_rdma", None)}, f"{users(nvme.host)}")
-            check(users(nvme.target) == {("nvmet_rdma", None)}, f"{users(nvme.target)}")
-            shift.refused(nvme.host, "pair", "del", "rxe0")
-        nvme.disconnect()
+            for node, owner in zip(bed.nodes, kind.OWNERS):
+                shift.protected(node, kind.QPS)
+                check(users(node) == {(owner, None)}, f"{node.name}: {users(node)}")
+            shift.refused(user.host, "pair", "del", "rxe0")
+        user.disconnect()
         gone(bed)
-    # a queue for commands and one for data, each time
-    counters.moved("kernel_qps", 2 * (WARM + ROUNDS))
-    counters.moved("kernel_posts", (WARM + ROUNDS) * REQUESTS)
+    counters.moved("kernel_qps", kind.QPS * (WARM + rounds))
+    counters.moved("kernel_posts", (WARM + rounds) * REQUESTS)
     counters.still("kernel_lost", "switches", "mirror_failed", "failed", "illegal")
     check(each(bed.nodes, said) == lines, "the module has said something")
     wait_for(f"no more than {LEFT} KiB left of a round", lambda: all(
-        now - then < LEFT * ROUNDS
+        now - then < LEFT * rounds
         for now, then in zip(each(bed.nodes, unreclaimable), before)))
     # CQs of the core's pools are still there
     shift.forget(bed)
-    nvme.connect()
-    once(nvme)
-    nvme.end()
+    user.connect()
+    once(user)
+    user.end()
+
+
+for _kind in Nvme, Nfs, Iser:
+    for _rounds in 12, 200:
+        add("kernel_users", f"{_kind.NAME}: connect, write, read, disconnect, {_rounds} times",
+            partial(again, _kind, _rounds), state=BARE)
 
 
 @test("kernel_users", "nvme: not asked for, or older than the module", STOCK, BARE)
@@ -104,19 +108,22 @@ def nvme_untouched(bed):
     """Its QPs are not tracked, and the module comes and goes while they work."""
     nvme = Nvme(bed)
     nvme.serve()
-    for users_of in ("", "kernel_users=nfs,rds", "kernel_users=nvme"):
-        if users_of.endswith("nvme"):
+    for allowed in "none", "nfs,rds", "nvme":
+        if allowed == "nvme":
             nvme.connect()
-        shift.setup(bed, f"{shift.MODULE} {users_of}")
-        if not users_of.endswith("nvme"):
+        shift.setup(bed, f"{shift.MODULE} kernel_users={allowed}")
+        shown = {shift.show(node, "node")["kernel_users"] for node in bed.nodes}
+        check(shown == {allowed}, f"{shown} are shown as protected, and not {allowed}")
+        if allowed != "nvme":
             nvme.connect()
         once(nvme)
         counters = each(bed.nodes, shift.stats)
         check(not any(stats["kernel_qps"] or stats["kernel_posts"] for stats in counters),
-              f"{users_of}: {counters}")
+              f"{allowed}: {counters}")
         shift.forget(bed)
         once(nvme)
         nvme.disconnect()
     nvme.end()
     result = bed.nodes[0].run(f"insmod {shift.MODULE} kernel_users=nvme,smc")
     check(result.status and not shift.loaded(bed.nodes[0]), "a name that is not known is taken")
+    check("SMC-R" in bed.nodes[0].run("dmesg").out, "nobody says why SMC-R is not protected")

@@ -21,8 +21,11 @@ void shift_gsi_posting(struct ib_qp *qp, const struct ib_send_wr *wr) { }
 
 /* core/kernel_cq.c, core/kernel_qp.c, verbs/kernel.c: the kernel has no users of its own */
 const struct ib_device_ops shift_kernel_ops;
-bool shift_kernel_users(void) { return false; }
-enum shift_ulp shift_kernel_user(const struct ib_qp *qp) { return SHIFT_ULP_NONE; }
+bool shift_kernel_users(const struct shift_dev *sdev) { return false; }
+enum shift_ulp shift_kernel_user(const struct shift_dev *sdev, const struct ib_qp *qp)
+{
+	return SHIFT_ULP_NONE;
+}
 struct shift_cq *shift_kernel_cq_join(struct shift_dev *sdev, struct ib_cq *cq) { return NULL; }
 void shift_kernel_cq_leave(struct shift_cq *scq) { }
 void shift_kernel_cq_end(struct shift_kernel_cq *kernel) { }
@@ -51,7 +54,10 @@ enum shift_reason shift_kernel_qp_register(struct shift_qp *sqp)
 	return SHIFT_REASON_KERNEL_USER;
 }
 
-enum shift_ulp shift_kernel_pd_user(const struct ib_pd *pd) { return SHIFT_ULP_NONE; }
+enum shift_ulp shift_kernel_pd_user(const struct shift_dev *sdev, const struct ib_pd *pd)
+{
+	return SHIFT_ULP_NONE;
+}
 int shift_kernel_lkey(const struct shift_pd *spd, u32 lkey, u8 path, u32 *key) { return -EACCES; }
 bool shift_kernel_rkey(const struct shift_pd *spd, const struct shift_mr *smr, u32 rkey, u32 *key)
 {
