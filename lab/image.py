@@ -40,6 +40,7 @@ MODULES = """
     cls_matchall act_gact act_mirred act_police
     null_blk nvme_rdma nvmet nvmet_rdma rds rds_rdma smc smc_diag
     rpcrdma nfs nfsv4 nfsd ext4 ib_iser ib_isert ib_srp ib_srpt
+    target_core_mod iscsi_target_mod sd_mod
 """.split()
 
 BUSYBOX = "/bin/busybox"

@@ -42,8 +42,17 @@ VARIANTS = {
         # the others do the same, and more beside it
         "programs: rping",
         # the host's cable shows the same, but for who asks first
-        "kernel_failover: nvme: remote cable", "kernel_failover: *, ten times",
-        "kernel_failover: nvme: drained and taken back",
+        "kernel_failover: *, ten times", "kernel_failover: * at random, [23]",
+        "kernel_failover: nvme: remote cable", "kernel_failover: *: drained and taken back",
+        # the debug kernel has it
+        "kernel_failover: nvme: swap, *",
+        "kernel_failover: nfs: local cable", "kernel_failover: nfs: both cables, *",
+        "kernel_failover: nfs: a cable, then *", "kernel_failover: nfs: * in one node only",
+        *(f"kernel_failover: {user}: {name}" for user in ("rds", "iser") for name in (
+            "remote cable", "a cable, then *", "both cables, *", "cables at random, *",
+            "disconnected on the backup", "the module in one node only")),
+        "kernel_failover: iser: silent loss",
+        "kernel_users: *, 200 times", "kernel_users: nfs: *", "kernel_users: iser: *",
         # figures: each program that is known, over each outage
         "program_matrix: *",
         # what the attacker says is the same without keys; proofs have tests of their own
@@ -123,9 +132,15 @@ VARIANTS = {
         "perftest: ib_atomic_lat, not moved, survives a short outage: the answer lost",
     ],
     "6.12": [
-        "kernel_failover: nvme: remote cable", "kernel_failover: *, ten times",
-        "kernel_failover: nvme: drained and taken back", "kernel_failover: nvme: silent loss",
-        "kernel_failover: nvme: disconnected on the backup", "kernel_failover: * in one node only",
+        # one of each user
+        *(f"kernel_failover: *: {name}" for name in (
+            "remote cable", "* cable, ten times", "drained and taken back", "a cable, then *",
+            "both cables, *", "cables at random, *", "disconnected on the backup",
+            "the module in one node only")),
+        "kernel_failover: nvme: silent loss", "kernel_failover: nfs: silent loss",
+        "kernel_failover: iser: silent loss", "kernel_failover: rds: local cable",
+        "kernel_failover: nvme: swap, *", "kernel_users: *, 200 times", "kernel_users: nfs: *",
+        "kernel_users: iser: *",
         "program_matrix: *",
         # a program's test, which runs on a node without the module
         "provider: *",
@@ -189,9 +204,13 @@ VARIANTS = {
         "exactly_once: an operator's move waits for the answer to a fadd",
     ],
     "debug": [
-        "kernel_failover: nvme: remote cable", "kernel_failover: *, ten times",
-        "kernel_failover: nvme: drained and taken back", "kernel_failover: nvme: silent loss",
-        "kernel_failover: * in one node only", "kernel_failover: nvme: disconnected on the backup",
+        # its kernel has nvme and NFS
+        *(f"kernel_failover: *: {name}" for name in (
+            "remote cable", "* cable, ten times", "silent loss", "drained and taken back",
+            "a cable, then *", "both cables, *", "cables at random, *",
+            "disconnected on the backup", "the module in one node only")),
+        "kernel_failover: nvme: swap, and no memory left, remote cable",
+        "kernel_users: *, 200 times", "kernel_users: nfs: *",
         # "bound before and after, and home again" goes the same way in a fifth of the time
         "random_schedule: 1 of seed *", "random_schedule: 12 of seed *",
         # the code that these run is run by the other tests of this kernel, too
