@@ -16,6 +16,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
+#include <time.h>
 #include <unistd.h>
 
 #define SIZE_MAX_ALLOWED	(64 << 10)
@@ -36,6 +37,7 @@ struct stream {
 	struct sockaddr_in peer;
 	uint32_t size;
 	uint64_t count, sent, heard, acked;
+	uint64_t last_ms, pause_ms;	/* when it heard something, and the longest time without */
 	int told, ended;	/* our last is sent, the peer's has come */
 	int waits;		/* until it has heard something: what nobody is bound to is lost */
 };
@@ -98,6 +100,18 @@ static int send_one(struct stream *s)
 	return 1;
 }
 
+static void note_pause(struct stream *s)
+{
+	struct timespec t;
+	uint64_t now;
+
+	clock_gettime(CLOCK_MONOTONIC, &t);
+	now = t.tv_sec * 1000ull + t.tv_nsec / 1000000;
+	if (s->last_ms && now - s->last_ms > s->pause_ms)
+		s->pause_ms = now - s->last_ms;
+	s->last_ms = now;
+}
+
 static int receive_one(struct stream *s)
 {
 	static uint8_t buf[SIZE_MAX_ALLOWED];
@@ -118,6 +132,7 @@ static int receive_one(struct stream *s)
 	for (i = sizeof(*h); i < h->size; i++)
 		if (buf[i] != byte_of(h->number, i))
 			wrong("byte", buf[i], byte_of(h->number, i));
+	note_pause(s);
 	s->heard++;
 	s->acked = h->heard;
 	s->ended = h->last;
@@ -207,6 +222,7 @@ int main(int argc, char **argv)
 		die("bind");
 	puts("bound");
 	run(&s);
+	printf("longest pause %llu ms\n", (unsigned long long)s.pause_ms);
 	printf("sent %llu, heard %llu, all in order\n", (unsigned long long)s.sent,
 	       (unsigned long long)s.heard);
 	close(s.fd);

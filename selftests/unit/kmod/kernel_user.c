@@ -8,7 +8,10 @@
  *	insmod rds_rdma.ko dev=rxe0 rounds=50
  *	insmod rds_rdma.ko dev=rxe0 rounds=50 pushes=1
  *
- * With pushes=1 completions are pushed as well that no device has: kernel_push.c.
+ *	insmod rds_rdma.ko dev=rxe0 cost=1000
+ *
+ * With pushes=1 completions are pushed as well that no device has: kernel_push.c.  With cost=N it only
+ * tells what its calls cost: kernel_cost.c.
  *
  * It never stays: loading it gives -EAGAIN if all went well.  Two QPs of one device are connected
  * to each other.
@@ -35,6 +38,10 @@ MODULE_PARM_DESC(gid_index, "of the device's address");
 static bool pushes;
 module_param(pushes, bool, 0444);
 MODULE_PARM_DESC(pushes, "push completions that no device has; rdma_shift tracks this user");
+
+static unsigned int cost;
+module_param(cost, uint, 0444);
+MODULE_PARM_DESC(cost, "only tell what calls cost, after so many of them");
 
 static struct kernel_user the_user;
 
@@ -269,6 +276,8 @@ static int work(struct kernel_user *u)
 	unsigned int i;
 	int err = qps_connect(u);
 
+	if (cost)
+		return err ?: kernel_cost(u, cost);
 	for (i = 0; !err && i < rounds; i++) {
 		if (pushes)
 			err = kernel_push_some(u, i);
@@ -370,7 +379,9 @@ static int __init kernel_user_init(void)
 		return -ENODEV;
 	if (pushes)
 		err = kernel_push_init();
-	for (i = 0; !err && i < ARRAY_SIZE(ways); i++) {
+	if (cost)
+		err = user_run(&the_user, IB_POLL_DIRECT);
+	for (i = 0; !err && !cost && i < ARRAY_SIZE(ways); i++) {
 		err = user_run(&the_user, ways[i]);
 		if (err)
 			pr_err("way of polling %d: %d\n", ways[i], err);

@@ -41,4 +41,6 @@ int kernel_push_drain(struct kernel_user *u);
 int kernel_push_destroy(struct kernel_user *u);
 int kernel_push_handler(struct kernel_user *u);
 
+int kernel_cost(struct kernel_user *u, unsigned int count);
+
 #endif /* KERNEL_USER_H */
