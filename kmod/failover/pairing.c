@@ -390,6 +390,26 @@ static bool is_about_keys(const struct shift_msg *m)
 	       m->type == SHIFT_MSG_RKEY_GONE;
 }
 
+/* It says that the peer waits for its turn, and is only noted. */
+static bool is_queued(const struct shift_msg *m)
+{
+	return m->type == SHIFT_MSG_NACK && m->nack.code == SHIFT_NACK_QUEUED;
+}
+
+/*
+ * May the peer send this?  Each message may cost a pass of the QP's work item, or a fence.  What
+ * finds that it will run anyway costs no pass of its own: so copies, of which there are many while
+ * thousands of QPs wait for their turn, do not count for the node.
+ */
+static bool is_heard(struct shift_qp *sqp, struct shift_link *link, const struct shift_msg *m)
+{
+	if (is_about_keys(m))
+		return true;
+	if (!shift_qp_hears(sqp))
+		return false;
+	return is_queued(m) || shift_qp_is_due(sqp) || shift_session_hears(link);
+}
+
 /*
  * A message for a QP, in the link's work item.  It is recorded here and not where it is handled:
  * in a mailbox it may be replaced by a newer one, and not all go there.
@@ -424,7 +444,7 @@ static void link_received(struct shift_link *link, const struct shift_msg *m)
 		shift_qp_put(sqp);
 		return;
 	}
-	if (!is_about_keys(m) && !shift_qp_hears(sqp)) {
+	if (!is_heard(sqp, link, m)) {
 		shift_qp_put(sqp);
 		return;
 	}
@@ -436,7 +456,7 @@ static void link_received(struct shift_link *link, const struct shift_msg *m)
 		shift_rkey_message(sqp, link, m);
 		break;
 	case SHIFT_MSG_NACK:
-		if (m->nack.code == SHIFT_NACK_QUEUED)
+		if (is_queued(m))
 			shift_qp_note_queued(sqp, m->epoch);
 		else
 			shift_qp_post_msg(sqp, m);
