@@ -242,7 +242,6 @@ int shift_listener_start(void);
 void shift_listener_stop(void);
 void shift_session_join(struct shift_link *link, const char *node);
 void shift_session_leave(struct shift_link *link);
-void shift_session_brings(struct shift_link *link);
 void shift_peer_clear(void);
 
 #endif /* SHIFT_LINK_LINK_PRIV_H */

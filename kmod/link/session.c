@@ -74,7 +74,7 @@ void shift_session_join(struct shift_link *link, const char *node)
 		kref_get(&link->ref);
 		link->session = s;
 		list_add_tail(&link->session_entry, &s->links);
-		/* who connects anew, perhaps as another kernel, has not got a new allowance by that */
+		/* who connects anew, perhaps as another kernel, gets no new allowance by that */
 		s->heard.full_ns = max(s->heard.full_ns, link->heard.full_ns);
 	}
 	spin_unlock_bh(&shift_sessions_lock);

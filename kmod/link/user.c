@@ -24,10 +24,6 @@ void shift_link_use(struct shift_link *link, struct shift_link_user *user)
 	WRITE_ONCE(user->up, shift_link_state(link) == SHIFT_LINK_UP);
 	list_add_tail(&user->entry, &link->user_list);
 	mutex_unlock(&link->users_lock);
-	/* once: who pairs again and again gets no more by that */
-	if (!user->known)
-		shift_session_brings(link);
-	user->known = true;
 }
 
 /**

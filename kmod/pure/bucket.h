@@ -29,9 +29,9 @@ static inline bool shift_bucket_take(struct shift_bucket *b, u64 now, u64 every,
 }
 
 /*
- * The same of an allowance that several share: each adds @most at once, and one each time @every has
- * passed.  @num of them, at least one, and less than @every and than 2^32 / @most.  If their number
- * changes, the part of the allowance that is used stays what it was.
+ * The same of an allowance that several share: each adds @most at once, and one each time @every
+ * has passed.  @num of them, at least one, and less than @every and than 2^32 / @most.  If their
+ * number changes, the part of the allowance that is used stays what it was.
  */
 static inline bool shift_bucket_take_of(struct shift_bucket *b, u64 now, u32 every, u32 most,
 					u32 num)
