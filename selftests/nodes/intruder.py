@@ -56,14 +56,20 @@ def watch_cookies(node):
               f"echo 1 >{TRACING}/events/kprobes/cookies/enable")
 
 
-def cookies(node):
-    """(its own QP's, the peer's), as the node's last PAIR had them."""
+def all_cookies(node):
+    """The two of each of its QPs, as the node's PAIRs had them: its own, the peer's."""
     text = node.must(f"echo 0 >{TRACING}/events/kprobes/cookies/enable; cat {TRACING}/trace; "
                      f"echo >{TRACING}/kprobe_events")
-    found = re.findall(rf"type={PAIR} dst=0x([0-9a-f]+) src=0x([0-9a-f]+)", text)
-    check(found and int(found[-1][0], 16), f"{node.name}: no PAIR has both cookies:\n{text[-800:]}")
-    dst, src = found[-1]
-    return int(src, 16), int(dst, 16)
+    found = [(int(src, 16), int(dst, 16)) for dst, src in
+             re.findall(rf"type={PAIR} dst=0x([0-9a-f]+) src=0x([0-9a-f]+)", text)]
+    found = {own: peers for own, peers in found if peers}
+    check(found, f"{node.name}: no PAIR has both cookies:\n{text[-800:]}")
+    return found
+
+
+def cookies(node):
+    """(its own QP's, the peer's), as the node's last PAIR had them."""
+    return list(all_cookies(node).items())[-1]
 
 
 def boot_id(node):
@@ -79,17 +85,18 @@ def gid(address):
 class Intruder:
     """A program on the attacker's node with a connection to a victim's kernel."""
 
-    def __init__(self, bed, victim, other, rail, key=None):
+    def __init__(self, bed, victim, other, rail, key=None, to=None):
         attacker = bed.nodes[2]
+        to = to or victim.address(rail)
         self.victim = victim
         self.attacker = attacker
         self.seen = 0
         # it claims to be the same boot of a kernel as the victim's peer
         self.boots = boot_id(other), boot_id(victim)
-        self.gids = gid(attacker.address(rail)), gid(victim.address(rail))
+        self.gids = gid(attacker.address(rail)), gid(to)
         # without the provider: its own kernel would want a link for its QP, in place of this one
         self.process = attacker.start(
-            ["intruder", attacker.address(rail), victim.address(rail), self.boots[0].hex(),
+            ["intruder", attacker.address(rail), to, self.boots[0].hex(),
              str(1000 - victim.number)], env=bed.nics.stock)
         self.process.wait_line("^believed$")
         if key:

@@ -8,7 +8,8 @@
  * As for impostor.  Once it has printed "believed" it reads lines and sends a message for each,
  * with the cookies of whatever queue pairs:
  *
- *	[flood] TYPE DST_COOKIE SRC_COOKIE EPOCH [SRC_QPN DST_QPN SRC DST BACKUP]
+ *	[flood|add] TYPE DST_COOKIE SRC_COOKIE EPOCH [SRC_QPN DST_QPN SRC DST BACKUP]
+ *	rounds NUMBER
  *	garbage
  *	ask
  *	proof 64_HEXADECIMAL_DIGITS
@@ -16,7 +17,8 @@
  * The QP numbers and addresses are for PAIR.  It prints "sent" when the other NIC has acknowledged
  * the message, and "got TYPE" for each that comes, but for heartbeats.  With "flood" it sends the
  * message as fast as it can until the next line, which should be "stop", and then prints "flooded "
- * and how many there were.
+ * and how many there were.  With "add" it is put on a list, and "rounds" sends all that is there, one
+ * after the other, so many times.
  *
  * "ask" asks the other kernel for a proof that it knows the key: "proved" is printed if one comes.
  * If the other kernel asks for one, it prints "nonce " and the bytes that this has to be about.
@@ -34,6 +36,7 @@
 #define BUFS	32
 #define SIZE	1024
 #define FLOOD	16			/* sends under way */
+#define LISTED	64			/* messages on the list */
 
 #define AUTH_MAGIC	0x53485155u
 #define AUTH_BYTES	32
@@ -49,6 +52,8 @@ struct frame {
 
 static uint8_t receive[BUFS][SIZE], message[SIZE];
 static struct ibv_mr *receive_mr, *message_mr;
+static uint8_t listed[LISTED][SHIFT_MSG_MAX];
+static int listed_len[LISTED], n_listed;
 
 static void post_receive(struct rdma_cm_id *id, uint64_t i)
 {
@@ -151,6 +156,42 @@ static void flood(struct rdma_cm_id *id, size_t len)
 	printf("flooded %llu\n", sends * copies);
 }
 
+static void add(const uint8_t *at, int len)
+{
+	if (n_listed == LISTED) {
+		fprintf(stderr, "the list is full\n");
+		exit(2);
+	}
+	memcpy(listed[n_listed], at, len);
+	listed_len[n_listed++] = len;
+	printf("added\n");
+}
+
+/* Send what is on the list, as many at once as fit, and wait for each send. */
+static void rounds(struct rdma_cm_id *id, int number)
+{
+	size_t len = 0;
+	int i;
+
+	for (; number > 0; number--) {
+		for (i = 0; i < n_listed; i++) {
+			if (len + listed_len[i] > SIZE) {
+				post_send(id, len);
+				wait_sent(id);
+				len = 0;
+			}
+			memcpy(message + len, listed[i], listed_len[i]);
+			len += listed_len[i];
+		}
+		if (!len)
+			continue;
+		post_send(id, len);
+		wait_sent(id);
+		len = 0;
+	}
+	printf("sent\n");
+}
+
 static uint8_t type_of(const char *name)
 {
 	uint8_t type;
@@ -213,7 +254,7 @@ static void obey(struct rdma_cm_id *id, const char *line)
 	char name[16], src[16], dst[16], backup[16];
 	unsigned long long to, from;
 	struct shift_msg m = {};
-	int n, words, floods = 0;
+	int n, words, floods = 0, adds = 0;
 
 	if (!strncmp(line, "stop", 4))
 		return;
@@ -230,9 +271,16 @@ static void obey(struct rdma_cm_id *id, const char *line)
 		ask(id);
 		return;
 	}
+	if (!strncmp(line, "rounds ", 7)) {
+		rounds(id, atoi(line + 7));
+		return;
+	}
 	if (!strncmp(line, "flood ", 6)) {
 		floods = 1;
 		line += 6;
+	} else if (!strncmp(line, "add ", 4)) {
+		adds = 1;
+		line += 4;
 	}
 	words = sscanf(line, "%15s %llx %llx %u %u %u %15s %15s %15s", name, &to, &from, &m.epoch,
 		       &m.pair.src_qpn, &m.pair.dst_qpn, src, dst, backup);
@@ -256,6 +304,8 @@ static void obey(struct rdma_cm_id *id, const char *line)
 	}
 	if (floods)
 		flood(id, n);
+	else if (adds)
+		add(message, n);
 	else
 		send_bytes(id, n);
 }
