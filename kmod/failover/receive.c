@@ -50,6 +50,16 @@ static bool is_of_peer(const struct shift_qp *sqp, const struct shift_link *link
 }
 
 /*
+ * Has a PAIR come over the path that it names?  That is what it proves.  What its peer's QP is told
+ * by a refusal needs no path.
+ */
+static bool is_on_path(const struct shift_link *link, const struct shift_msg *m)
+{
+	return m->pair.flags & SHIFT_PAIR_REFUSED ||
+	       !memcmp(shift_link_remote(link), m->pair.backup_gid, sizeof(m->pair.backup_gid));
+}
+
+/*
  * The peer has sent this before, and the QP's work item has not come to look at it, as a fence
  * takes long or other QPs have their turn first.  Say so: a peer that hears nothing would give up.
  * Here no mutex is taken, so that the answer does not wait for what it is about.
@@ -108,9 +118,10 @@ static void link_received(struct shift_link *link, const struct shift_msg *m)
 			shift_stat_inc(SHIFT_STAT_MSG_STALE);
 		return;
 	}
-	if (!is_of_peer(sqp, link)) {
-		pr_warn_ratelimited("%s qp %u: message from %pI6c dropped, which is not its peer\n",
-				    sqp->sdev->name, sqp->qpn, shift_link_remote(link)->raw);
+	if (!is_of_peer(sqp, link) || (pair && !is_on_path(link, m))) {
+		pr_warn_ratelimited("%s qp %u: %s from %pI6c dropped, which has no say in that\n",
+				    sqp->sdev->name, sqp->qpn, shift_msg_name(m->type),
+				    shift_link_remote(link)->raw);
 		shift_stat_inc(SHIFT_STAT_STRANGERS);
 		shift_qp_put(sqp);
 		return;

@@ -3,7 +3,7 @@
 
 import shift
 from nodes.failover import shape, start
-from nodes.intruder import Intruder, all_cookies, three, watch_cookies
+from nodes.intruder import Intruder, paired, three, watch_cookies
 from registry import BARE, test
 from testbed import check, wait_for
 from traffic import BULK_TIMEOUT, Verify
@@ -25,72 +25,77 @@ def another_address(victim, rail):
 
 
 class Flood:
-    """The attacker's connections to the victim, and what he knows of the QPs between them."""
+    """The attacker's connections to the victim, one on each rail; what he knows of the QPs."""
 
     def __init__(self, bed, verify, pairs):
-        self.victim, _, attacker = bed.nodes
+        self.victim, _, self.attacker = bed.nodes
         self.verify = verify
-        # of his own QP, and of the victim's
-        self.pairs = [(own, peers) for peers, own in pairs.items()]
-        self.speakers = [Intruder(bed, self.victim, attacker, rail,
+        self.pairs = pairs
+        self.speakers = [Intruder(bed, self.victim, self.attacker, rail,
                                   to=another_address(self.victim, rail)) for rail in range(2)]
 
     def stat(self, counter):
         """One of the victim's counters."""
         return shift.stats(self.victim)[counter]
 
+    def line(self, kind, index, epoch=0):
+        """A message for one of the QPs, as its true peer would write it."""
+        own, peers, number, peers_number = self.pairs[index]
+        more = (f" {number} {peers_number} {self.attacker.address(0)} {self.victim.address(0)} "
+                f"{self.attacker.address(1)}" if kind == "PAIR" else "")
+        return f"{kind} {peers:x} {own:x} {epoch}{more}"
+
     def quiet(self):
-        """The victim has looked at all that was sent."""
-        last = [None]
+        """The victim has looked at all that was sent: also at this, which comes behind it."""
+        for one in self.speakers:
+            one.says("garbage", "msg_bad")
 
-        def same():
-            now = {link["link"]: link["rx"] for link in shift.show(self.victim, "link")
-                   if link.get("node") == self.speakers[0].attacker.name}
-            was, last[0] = last[0], now
-            return was == now
-        wait_for(f"{self.victim.name} has looked at all of it", same, 60, 1)
-
-    def until(self, counter, *lines):
-        """A flood over each link until a counter moves; others' traffic goes on meanwhile."""
+    def until(self, counter, line, rails):
+        """A flood over some rails until a counter moves; others' traffic goes on meanwhile."""
         self.quiet()
         before = self.stat(counter)
-        flooding = list(zip(self.speakers, lines))
-        for one, line in flooding:
-            one.flood(line)
+        for rail in rails:
+            self.speakers[rail].flood(line)
         try:
-            wait_for(f"{counter}: {lines}", lambda: self.stat(counter) > before, 60)
+            wait_for(f"{counter}: {line}", lambda: self.stat(counter) > before, 60)
             self.verify.more(2)
         finally:
-            for one, _ in flooding:
-                one.stop()
+            for rail in rails:
+                self.speakers[rail].stop()
 
     def commands(self, done, *lines):
         """Lines for the first connection, each of which it does before the next."""
+        process = self.speakers[0].process
         for line in lines:
-            seen = len(self.speakers[0].process.lines)
-            self.speakers[0].process.send(line)
-            self.speakers[0].process.wait_line(f"^{done}$", start=seen)
+            seen = len(process.lines)
+            process.send(line)
+            process.wait_line(f"^{done}$", start=seen)
+
+    def another_path(self):
+        """A PAIR proves the path that it has come over, and here it names another one."""
+        self.speakers[0].says(self.line("PAIR", 0), "strangers")
 
     def guesses(self):
-        """Keys that do not exist: as many answers as a peer may have, and then hardly any."""
-        own, peers = self.pairs[0]
-        line = f"RESOLVE {own:x} {peers:x} 0"
-        self.until("flooded", line)
+        """Keys that do not exist: as many answers as a peer may have, and then no more."""
+        line = self.line("RESOLVE", 0)
+        self.until("flooded", line, [0])
         answers = len(self.speakers[0].heard())
-        check(GUESSES <= answers, f"{answers} answers to guesses, a peer may have {GUESSES}")
-        self.until("paused", line, line)
-        self.quiet()
+        check(answers >= GUESSES, f"{answers} answers to guesses, a peer may have {GUESSES}")
 
-    def one_qp(self, line):
-        """Messages for one queue pair, which has a share."""
-        self.until("flooded", line)
+    def paused(self):
+        """Each of these is answered, as far as there is room: they are handled in turns."""
+        self.until("paused", self.line("RKEY_GONE", 0), [0, 1])
+
+    def one_qp(self, kind, index, epoch=0):
+        """Messages for one queue pair, which has a share; over the path that PAIR has to take."""
+        self.until("flooded", self.line(kind, index, epoch), [1])
 
     def all_qps(self):
         """For each of the others fewer than its peer may send, for all more than the node may."""
         self.quiet()
         before = self.stat("flooded")
-        others = self.pairs[1:]
-        self.commands("added", *(f"add READY {own:x} {peers:x} 0" for own, peers in others))
+        others = range(1, len(self.pairs))
+        self.commands("added", *(f"add {self.line('NACK', index, 1)}" for index in others))
         step, sent = 50, 0
         while self.stat("flooded") == before:
             check(sent * len(others) < 4 * NODE_MOST,
@@ -106,26 +111,28 @@ def own_peer(bed):
     with three(bed) as own:
         victim, _, attacker = own.nodes
         watch_cookies(attacker)
+        # without them a key is looked up in the delivery, and not by the QP's work item
+        attacker.must("echo N >/sys/module/rdma_shift/parameters/windows")
         verify = start(own, *shape(4096, 1))
         other = Verify(attacker, victim, "--qp-timeout", BULK_TIMEOUT, qps=QPS)
         shift.protected(attacker, QPS)
         shift.protected(victim, QPS + 1)
-        pairs = all_cookies(attacker)
+        pairs = paired(attacker)
         check(len(pairs) == QPS, f"cookies of {len(pairs)} queue pairs, not {QPS}")
         verify.go()
         verify.more(1)
         counters = shift.Counters(own)
         flood = Flood(own, verify, pairs)
+        flood.another_path()
         flood.guesses()
-        his, peers = flood.pairs[0]
-        flood.one_qp(f"READY {his:x} {peers:x} 0")
+        flood.one_qp("PAIR", 0)
         flood.all_qps()
-        counters.still("faults", "switches", "failed")
+        counters.still("faults", "switches", "failed", "paired")
         # what he does to his own is his loss
-        his, peers = flood.pairs[1]
-        flood.one_qp(f"REQ {his:x} {peers:x} 1000")
+        flood.one_qp("REQ", 1, 1000)
+        flood.paused()
         verify.more(2)
         verify.finish()
-        counters.still("illegal", "msg_bad", "strangers")
+        counters.still("illegal")
         other.client.stop()
         other.server.stop()

@@ -16,9 +16,9 @@ from testbed import TOP, Cluster, Failure, LabError, check, each, wait_for
 
 BELIEVED, REFUSED = 0, 3
 TRACING = "/sys/kernel/tracing"
-# where messages go out: the two cookies are behind the type
+# where messages go out: the two cookies are behind the type; and in PAIR the numbers of the QPs
 PROBE = ("p:cookies rdma_shift:shift_link_send "
-         "type=+0(%si):u8 dst=+8(%si):x64 src=+16(%si):x64")
+         "type=+0(%si):u8 dst=+8(%si):x64 src=+16(%si):x64 own=+36(%si):u32 peers=+40(%si):u32")
 PAIR = 2
 WITH_COOKIES = ("REQ", "ACK", "NACK", "PROGRESS", "RESOLVE", "RESOLVED", "RKEY_GONE", "READY",
                 "GONE")
@@ -56,20 +56,21 @@ def watch_cookies(node):
               f"echo 1 >{TRACING}/events/kprobes/cookies/enable")
 
 
-def all_cookies(node):
-    """The two of each of its QPs, as the node's PAIRs had them: its own, the peer's."""
+def paired(node):
+    """What the node's PAIRs have told of its QPs: (its cookie, the peer's, its number, the peer's)."""
     text = node.must(f"echo 0 >{TRACING}/events/kprobes/cookies/enable; cat {TRACING}/trace; "
                      f"echo >{TRACING}/kprobe_events")
-    found = [(int(src, 16), int(dst, 16)) for dst, src in
-             re.findall(rf"type={PAIR} dst=0x([0-9a-f]+) src=0x([0-9a-f]+)", text)]
-    found = {own: peers for own, peers in found if peers}
+    rows = re.findall(rf"type={PAIR} dst=0x([0-9a-f]+) src=0x([0-9a-f]+) own=(\d+) peers=(\d+)",
+                      text)
+    found = {src: (int(src, 16), int(dst, 16), int(own), int(peers))
+             for dst, src, own, peers in rows if int(dst, 16)}
     check(found, f"{node.name}: no PAIR has both cookies:\n{text[-800:]}")
-    return found
+    return list(found.values())
 
 
 def cookies(node):
-    """(its own QP's, the peer's), as the node's last PAIR had them."""
-    return list(all_cookies(node).items())[-1]
+    """(its own QP's, the peer's), of the QP for which the node has sent a PAIR last."""
+    return paired(node)[-1][:2]
 
 
 def boot_id(node):

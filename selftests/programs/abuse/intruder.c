@@ -15,7 +15,7 @@
  *	proof 64_HEXADECIMAL_DIGITS
  *
  * The QP numbers and addresses are for PAIR.  It prints "sent" when the other NIC has acknowledged
- * the message, and "got TYPE" for each that comes, but for heartbeats.  With "flood" it sends the
+ * the message, and "got TYPE" for each of the first thousand that come, but for heartbeats.  With "flood" it sends the
  * message as fast as it can until the next line, which should be "stop", and then prints "flooded "
  * and how many there were.  With "add" it is put on a list, and "rounds" sends all that is there, one
  * after the other, so many times.
@@ -37,6 +37,7 @@
 #define SIZE	1024
 #define FLOOD	16			/* sends under way */
 #define LISTED	64			/* messages on the list */
+#define SHOWN	1000			/* messages that are told of */
 
 #define AUTH_MAGIC	0x53485155u
 #define AUTH_BYTES	32
@@ -66,6 +67,7 @@ static void post_receive(struct rdma_cm_id *id, uint64_t i)
 
 static void show(const uint8_t *at, size_t left)
 {
+	static int shown;
 	const struct frame *frame = (const void *)at;
 	struct shift_msg m;
 	int n;
@@ -84,7 +86,7 @@ static void show(const uint8_t *at, size_t left)
 	for (; (n = shift_msg_length(at, left)) > 0; at += n, left -= n)
 		if (shift_msg_decode(at, n, &m))
 			printf("got what it does not know\n");
-		else if (m.type != SHIFT_MSG_HEARTBEAT)
+		else if (m.type != SHIFT_MSG_HEARTBEAT && shown++ < SHOWN)
 			printf("got %s\n", shift_msg_name(m.type));
 }
 
