@@ -50,13 +50,21 @@ static bool is_of_peer(const struct shift_qp *sqp, const struct shift_link *link
 }
 
 /*
- * Has a PAIR come over the path that it names?  That is what it proves.  What its peer's QP is told
- * by a refusal needs no path.
+ * Has a PAIR come over the path that it is about, from the backup that it names to the QP's own?
+ * That is what it proves.  A refusal proves nothing.  No lock, as above.
  */
-static bool is_on_path(const struct shift_link *link, const struct shift_msg *m)
+static bool is_on_path(const struct shift_qp *sqp, const struct shift_link *link,
+		       const struct shift_msg *m)
 {
-	return m->pair.flags & SHIFT_PAIR_REFUSED ||
-	       !memcmp(shift_link_remote(link), m->pair.backup_gid, sizeof(m->pair.backup_gid));
+	const union ib_gid *local = shift_link_local(link), *remote = shift_link_remote(link);
+
+	if (m->pair.flags & SHIFT_PAIR_REFUSED)
+		return true;
+	if (memcmp(remote, m->pair.backup_gid, sizeof(*remote)))
+		return false;
+	/* a QP that has no link yet has to look for its backup first, and does so for a PAIR */
+	return !READ_ONCE(sqp->peer.link[1]) ||
+	       !memcmp(local, &sqp->peer.backup_sgid, sizeof(*local));
 }
 
 /*
@@ -118,7 +126,7 @@ static void link_received(struct shift_link *link, const struct shift_msg *m)
 			shift_stat_inc(SHIFT_STAT_MSG_STALE);
 		return;
 	}
-	if (!is_of_peer(sqp, link) || (pair && !is_on_path(link, m))) {
+	if (!is_of_peer(sqp, link) || (pair && !is_on_path(sqp, link, m))) {
 		pr_warn_ratelimited("%s qp %u: %s from %pI6c dropped, which has no say in that\n",
 				    sqp->sdev->name, sqp->qpn, shift_msg_name(m->type),
 				    shift_link_remote(link)->raw);

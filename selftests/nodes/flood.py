@@ -72,8 +72,9 @@ class Flood:
             process.wait_line(f"^{done}$", start=seen)
 
     def another_path(self):
-        """A PAIR proves the path that it has come over, and here it names another one."""
-        self.speakers[0].says(self.line("PAIR", 0), "strangers")
+        """A PAIR proves the path that it has come over: from another address, and to another one."""
+        for one in self.speakers:
+            one.says(self.line("PAIR", 0), "strangers")
 
     def guesses(self):
         """Keys that do not exist: as many answers as a peer may have, and then no more."""
@@ -87,7 +88,7 @@ class Flood:
         self.until("paused", self.line("RKEY_GONE", 0), [0, 1])
 
     def one_qp(self, kind, index, epoch=0):
-        """Messages for one queue pair, which has a share; over the path that PAIR has to take."""
+        """Messages for one queue pair, which has a share."""
         self.until("flooded", self.line(kind, index, epoch), [1])
 
     def all_qps(self):
@@ -125,7 +126,7 @@ def own_peer(bed):
         flood = Flood(own, verify, pairs)
         flood.another_path()
         flood.guesses()
-        flood.one_qp("PAIR", 0)
+        flood.one_qp("NACK", 0, 1)
         flood.all_qps()
         counters.still("faults", "switches", "failed", "paired")
         # what he does to his own is his loss
