@@ -39,7 +39,7 @@ static int __init shift_init(void)
 	err = shift_object_init();
 	if (err)
 		goto err_report;
-	err = shift_link_init(&shift_pairing_link_ops);
+	err = shift_link_init(&shift_receive_link_ops);
 	if (err)
 		goto err_object;
 	err = shift_chardev_init();

@@ -11,6 +11,8 @@
 #include <linux/cgroup_rdma.h>
 #include <linux/hash.h>
 #include <linux/hashtable.h>
+#include <linux/kernel.h>
+#include <linux/lockdep.h>
 #include <linux/mutex.h>
 #include <linux/sched/mm.h>
 #include <linux/slab.h>
@@ -56,6 +58,16 @@ static void charges_end(unsigned int noio)
 {
 	memalloc_noio_restore(noio);
 	mutex_unlock(&charges_lock);
+}
+
+/*
+ * Most processes have no limit, and most objects no charge, so that the lock is rarely taken.  Say
+ * where it may be: lockdep then sees its order on each path, and not only under a cgroup's limit.
+ */
+static void charges_may_be_locked(void)
+{
+	might_sleep();
+	might_lock(&charges_lock);
 }
 
 #ifdef CONFIG_CGROUP_RDMA
@@ -265,6 +277,7 @@ bool shift_charge_take(struct shift_charge *charge, const struct shift_charge_op
 	bool taken, tell = false;
 	unsigned int noio;
 
+	charges_may_be_locked();
 	/* the devices stay until the end of the use, and whoever removes one uncharges then */
 	if (!group_of_caller() || !shift_pair_use(pair))
 		return true;
@@ -331,6 +344,7 @@ void shift_charge_drop(struct shift_charge *charge)
 	void *owner = charge->owner;
 	bool tell;
 
+	charges_may_be_locked();
 	if (!ops)
 		return;
 	mutex_lock(&charges_lock);
@@ -383,6 +397,7 @@ void shift_charge_make_room(struct shift_dev *sdev)
 {
 	const struct rdma_cgroup *group = group_of_caller();
 
+	charges_may_be_locked();
 	if (!group)
 		return;
 	while (give_up_one(sdev, group))

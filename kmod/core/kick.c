@@ -132,6 +132,17 @@ bool shift_qp_hears(struct shift_qp *sqp)
 }
 
 /**
+ * shift_qp_is_due - will the QP's work item run, whether or not a message comes?
+ * @sqp: the QP.
+ *
+ * Context: any.  Racy by nature.
+ */
+bool shift_qp_is_due(const struct shift_qp *sqp)
+{
+	return work_pending(&sqp->pend.work) || test_bit(SHIFT_QPB_SOON, &sqp->pend.flags);
+}
+
+/**
  * shift_qp_answers - the peer asks for a key: is it answered?
  * @sqp: the QP.
  *

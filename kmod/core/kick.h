@@ -97,6 +97,7 @@ void shift_qp_watch(struct shift_qp *sqp);
 void shift_qp_timer(struct work_struct *work);
 bool shift_qp_post_msg(struct shift_qp *sqp, const struct shift_msg *m);
 bool shift_qp_hears(struct shift_qp *sqp);
+bool shift_qp_is_due(const struct shift_qp *sqp);
 bool shift_qp_answers(struct shift_qp *sqp);
 void shift_qp_note_missed(struct shift_qp *sqp);
 void shift_qp_note_queued(struct shift_qp *sqp, u32 epoch);	/* any that may take a spinlock */

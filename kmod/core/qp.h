@@ -45,12 +45,14 @@ enum shift_link_news {
  * struct shift_link_user - a QP in the list of a link that it uses
  * @entry: in the list; the link's users_lock.
  * @sqp: the QP.  It leaves the list before its last reference is dropped.
+ * @known: it has used a link before; sqp->lock.
  * @up: the link is up; written by the link, for readers without a lock.
  * @news: enum shift_link_news; atomic.  Set by the link, taken by the QP's work item.
  */
 struct shift_link_user {
 	struct list_head entry;
 	struct shift_qp *sqp;
+	bool known;
 	bool up;
 	unsigned long news;
 };

@@ -52,7 +52,7 @@ enum shift_stat {
 	SHIFT_STAT_STRANGERS,		/* refused: not from the kernel of a peer */
 	SHIFT_STAT_CROWDED,		/* connections not made, as too many are not gone */
 	SHIFT_STAT_PAUSED,		/* pauses of links whose peers send much */
-	SHIFT_STAT_FLOODED,		/* messages dropped, as a QP's peer sent too many */
+	SHIFT_STAT_FLOODED,		/* messages dropped, as a peer sent too many */
 	SHIFT_STAT_DISBELIEVED,		/* errors of processes that began no failover */
 	SHIFT_STAT_STAYED,		/* QPs that went on while heartbeats were lost */
 	SHIFT_STAT_KERNEL_QPS,		/* QPs of users in the kernel that were tracked */

@@ -58,7 +58,9 @@ void shift_pairing_look(const struct shift_pd *spd);	/* process context */
 void shift_pairing_soon(struct shift_qp *sqp);	/* sqp->lock */
 void shift_pairing_settle(struct shift_qp *sqp);
 void shift_pairing_uninit(void);
-extern const struct shift_link_ops shift_pairing_link_ops;
+
+/* receive.c */
+extern const struct shift_link_ops shift_receive_link_ops;
 
 /* work.c */
 void shift_failover_work(struct work_struct *work);

@@ -9,8 +9,6 @@
  * An end is paired when it has got its own cookie back.  Until then it repeats PAIR, with back-off,
  * because the peer's QP may not be connected yet.
  */
-#define pr_fmt(fmt) KBUILD_MODNAME ": " fmt
-
 #include <linux/ktime.h>
 #include <linux/module.h>
 #include "core/event.h"
@@ -19,8 +17,6 @@
 #include "core/node.h"
 #include "core/object.h"
 #include "core/qp.h"
-#include "core/stat.h"
-#include "core/trace.h"
 #include "failover/failover.h"
 #include "failover/internal.h"
 #include "link/link.h"
@@ -332,138 +328,6 @@ void shift_pairing_message(struct shift_qp *sqp, const struct shift_msg *m)
 		shift_failover_event(sqp, SHIFT_EV_PAIRED, NULL);
 	}
 }
-
-/* Tell the peer that this QP cannot be protected; no lock. */
-static void refuse_pair(struct shift_qp *sqp, struct shift_link *link,
-			const struct shift_msg *m)
-{
-	struct shift_msg r = {
-		.type = SHIFT_MSG_PAIR,
-		.src_cookie = READ_ONCE(sqp->cookie),
-		.dst_cookie = m->src_cookie,
-	};
-
-	r.pair.flags = SHIFT_PAIR_ACK | SHIFT_PAIR_REFUSED;
-	r.pair.src_qpn = m->pair.dst_qpn;
-	r.pair.dst_qpn = m->pair.src_qpn;
-	memcpy(r.pair.src_gid, m->pair.dst_gid, sizeof(r.pair.src_gid));
-	memcpy(r.pair.dst_gid, m->pair.src_gid, sizeof(r.pair.dst_gid));
-	r.pair.mtu = m->pair.mtu;
-	trace_shift_msg_tx(sqp->sdev->name, sqp->qpn, r.type, r.epoch);
-	shift_link_send(link, &r);
-}
-
-/*
- * Has a link's peer a say in what becomes of a QP?  Its backup's GID stays known if the directory
- * forgets the node.  No lock: while the application connects its QP a message may be dropped, and
- * the peer repeats it.
- */
-static bool is_of_peer(const struct shift_qp *sqp, const struct shift_link *link)
-{
-	const union ib_gid *remote = shift_link_remote(link);
-
-	return shift_link_leads_to(link, &sqp->app.dgid) ||
-	       !memcmp(remote, &sqp->peer.backup_dgid, sizeof(*remote));
-}
-
-/*
- * The peer has sent this before, and the QP's work item has not come to look at it, as a fence
- * takes long or other QPs have their turn first.  Say so: a peer that hears nothing would give up.
- * Here no mutex is taken, so that the answer does not wait for what it is about.
- */
-static void tell_queued(struct shift_qp *sqp, struct shift_link *link, const struct shift_msg *m)
-{
-	struct shift_msg r = {
-		.type = SHIFT_MSG_NACK, .epoch = m->epoch,
-		.src_cookie = m->dst_cookie, .dst_cookie = m->src_cookie,
-		.nack.code = SHIFT_NACK_QUEUED,
-	};
-
-	trace_shift_msg_tx(sqp->sdev->name, sqp->qpn, r.type, r.epoch);
-	shift_link_send(link, &r);
-}
-
-/* These have limits of their own: failover/resolve.c. */
-static bool is_about_keys(const struct shift_msg *m)
-{
-	return m->type == SHIFT_MSG_RESOLVE || m->type == SHIFT_MSG_RESOLVED ||
-	       m->type == SHIFT_MSG_RKEY_GONE;
-}
-
-/*
- * A message for a QP, in the link's work item.  It is recorded here and not where it is handled:
- * in a mailbox it may be replaced by a newer one, and not all go there.
- */
-static void link_received(struct shift_link *link, const struct shift_msg *m)
-{
-	bool pair = m->type == SHIFT_MSG_PAIR;
-	struct shift_qp *sqp = pair ? shift_qp_find_named(m) : shift_qp_find_cookie(m->dst_cookie);
-
-	if (!sqp) {
-		/* a PAIR may be early; what has a cookie is late, or guesses */
-		if (!pair)
-			shift_stat_inc(SHIFT_STAT_MSG_STALE);
-		return;
-	}
-	if (!is_of_peer(sqp, link)) {
-		pr_warn_ratelimited("%s qp %u: message from %pI6c dropped, which is not its peer\n",
-				    sqp->sdev->name, sqp->qpn, shift_link_remote(link)->raw);
-		shift_stat_inc(SHIFT_STAT_STRANGERS);
-		shift_qp_put(sqp);
-		return;
-	}
-	trace_shift_msg_rx(sqp->sdev->name, sqp->qpn, m->type, m->epoch);
-	if (pair && !READ_ONCE(sqp->rings.usable)) {
-		if (!(m->pair.flags & SHIFT_PAIR_ACK))
-			refuse_pair(sqp, link, m);
-		shift_qp_put(sqp);
-		return;
-	}
-	if (!pair && READ_ONCE(sqp->peer.cookie) != m->src_cookie) {
-		shift_stat_inc(SHIFT_STAT_MSG_STALE);
-		shift_qp_put(sqp);
-		return;
-	}
-	if (!is_about_keys(m) && !shift_qp_hears(sqp)) {
-		shift_qp_put(sqp);
-		return;
-	}
-
-	switch (m->type) {
-	case SHIFT_MSG_RESOLVE:
-	case SHIFT_MSG_RESOLVED:
-	case SHIFT_MSG_RKEY_GONE:
-		shift_rkey_message(sqp, link, m);
-		break;
-	case SHIFT_MSG_NACK:
-		if (m->nack.code == SHIFT_NACK_QUEUED)
-			shift_qp_note_queued(sqp, m->epoch);
-		else
-			shift_qp_post_msg(sqp, m);
-		break;
-	case SHIFT_MSG_REQ:
-	case SHIFT_MSG_PROGRESS:
-		if (shift_qp_post_msg(sqp, m))
-			tell_queued(sqp, link, m);
-		break;
-	default:
-		shift_qp_post_msg(sqp, m);
-	}
-	shift_qp_put(sqp);
-}
-
-static void link_changed(struct shift_link *link)
-{
-	struct shift_link_info info;
-
-	shift_link_fill_info(link, &info);
-	shift_notify_link(&info);
-}
-
-const struct shift_link_ops shift_pairing_link_ops = {
-	.received = link_received,
-	.changed = link_changed,
-};
 
 /*
  * A link's peer is another kernel than before, or its first one.  If the QP is not paired with that

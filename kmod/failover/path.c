@@ -211,8 +211,13 @@ void shift_path_take_link(struct shift_qp *sqp, int i, struct shift_link *link)
 {
 	lockdep_assert_held(&sqp->lock);
 	sqp->peer.link[i] = link;
-	if (link)
-		shift_link_use(link, &sqp->peer.use[i]);
+	if (!link)
+		return;
+	shift_link_use(link, &sqp->peer.use[i]);
+	/* once: a peer that has it paired again and again gets no more by that */
+	if (!sqp->peer.use[i].known)
+		shift_session_brings(link);
+	sqp->peer.use[i].known = true;
 }
 
 /**

@@ -96,6 +96,9 @@ void shift_link_dmac(struct shift_link *link, u8 *dmac);
 int shift_link_send(struct shift_link *link, const struct shift_msg *m);
 /* the same over @link or, if that cannot, any other link to the same peer */
 int shift_session_send(struct shift_link *link, const struct shift_msg *m);
+/* the peer has sent a message for which a QP's work item has to run: may it? */
+bool shift_session_hears(struct shift_link *link);
+void shift_session_brings(struct shift_link *link);	/* a QP has begun to use it: it may more */
 int shift_link_walk(int (*fn)(const struct shift_link_info *info, void *arg), void *arg);
 int shift_link_probe(u32 id);	/* 0, -ENOENT, -ENOTCONN */
 void shift_link_fill_info(const struct shift_link *link, struct shift_link_info *info);

@@ -17,6 +17,7 @@
 #include "core/qp.h"
 #include "link/auth.h"
 #include "link/link.h"
+#include "pure/bucket.h"
 #include "pure/msg.h"
 
 #define SHIFT_LINK_BUFS		32	/* receives, and sends, of a connection */
@@ -24,6 +25,14 @@
 #define SHIFT_LINK_CONNS	16	/* connections, with those that are being taken apart */
 #define SHIFT_LINK_EAGER	4	/* sends under way from which on messages are gathered */
 #define SHIFT_LINK_TURN		64	/* items of the inbox, handled between two pauses */
+
+/*
+ * What a peer may send for work items of QPs, for each use that one of them makes of its links, and
+ * as much as for so many beside that.  Documentation/internals/links.md, "Rates".
+ */
+#define SHIFT_LINK_HEARD_NS	(125 * NSEC_PER_MSEC)
+#define SHIFT_LINK_HEARD_MOST	256
+#define SHIFT_LINK_HEARD_BASE	16
 
 typedef void shift_wc_fn(struct ib_cq *cq, struct ib_wc *wc);
 
@@ -138,6 +147,7 @@ struct shift_neigh {
  * @deadline: jiffies; of @pending.
  * @peer_node: node of the directory that it was connected to; shift_sessions_lock.
  * @session: that the link is in, with @session_entry; shift_sessions_lock.
+ * @heard: what its peer may send while it is in no session; shift_sessions_lock.
  * @dmac: where packets to @remote go, as RDMA CM has found it for the newest connection.
  * @timer: connects it.
  * @beat: sends heartbeats while the link is up, and sees whether they are acknowledged.
@@ -179,6 +189,7 @@ struct shift_link {
 	char peer_node[SHIFT_NODE_MAX];
 	struct shift_session *session;
 	struct list_head session_entry;
+	struct shift_bucket heard;
 	struct delayed_work deliver;
 	struct delayed_work timer;
 	struct delayed_work beat;

@@ -6,9 +6,12 @@
  */
 #include <linux/hashtable.h>
 #include <linux/jhash.h>
+#include <linux/ktime.h>
 #include <linux/slab.h>
+#include "core/stat.h"
 #include "link/link.h"
 #include "link/link_priv.h"
+#include "pure/bucket.h"
 #include "pure/msg.h"
 
 /**
@@ -17,12 +20,14 @@
  * @boot_id: of the peer.
  * @node: its name in the directory when the first link came up; another node may claim the boot id.
  * @links: by @session_entry, each with a reference; never empty.
+ * @heard: what the peer may send for work items of QPs.
  */
 struct shift_session {
 	struct hlist_node hash;
 	u8 boot_id[16];
 	char node[SHIFT_NODE_MAX];
 	struct list_head links;
+	struct shift_bucket heard;
 };
 
 /* outside link->lock; protects all sessions and the entries of links in them */
@@ -69,6 +74,8 @@ void shift_session_join(struct shift_link *link, const char *node)
 		kref_get(&link->ref);
 		link->session = s;
 		list_add_tail(&link->session_entry, &s->links);
+		/* who connects anew, perhaps as another kernel, gets no new allowance by that */
+		s->heard.full_ns = max(s->heard.full_ns, link->heard.full_ns);
 	}
 	spin_unlock_bh(&shift_sessions_lock);
 	kfree(new);
@@ -90,6 +97,7 @@ void shift_session_leave(struct shift_link *link)
 	was = s;
 	if (s) {
 		link->session = NULL;
+		link->heard = s->heard;
 		list_del(&link->session_entry);
 		if (list_empty(&s->links))
 			hash_del(&s->hash);
@@ -135,4 +143,65 @@ int shift_session_send(struct shift_link *link, const struct shift_msg *m)
 	}
 	spin_unlock_bh(&shift_sessions_lock);
 	return err;
+}
+
+/* Where it is noted what a link's peer may send. */
+static struct shift_bucket *session_heard(struct shift_link *link)
+{
+	lockdep_assert_held(&shift_sessions_lock);
+	return link->session ? &link->session->heard : &link->heard;
+}
+
+/* What that is sized by: the uses that QPs make of the peer's links, and what is there without. */
+static u32 session_uses(const struct shift_link *link)
+{
+	u32 uses = SHIFT_LINK_HEARD_BASE;
+	const struct shift_link *other;
+
+	lockdep_assert_held(&shift_sessions_lock);
+	if (!link->session)
+		return uses + READ_ONCE(link->users);
+	list_for_each_entry(other, &link->session->links, session_entry)
+		uses += READ_ONCE(other->users);
+	return uses;
+}
+
+/**
+ * shift_session_hears - a peer has sent a message for which a QP's work item has to run: may it?
+ * @link: the one that it came over.
+ *
+ * Each QP has a share of its own, which bounds what its peer can do to it.  This bounds what a node
+ * can do to all QPs that are connected to it together.
+ *
+ * Context: any but hard interrupts, does not sleep and does not allocate.
+ * Return: false: it has sent too many; this one is to be dropped, and was counted.
+ */
+bool shift_session_hears(struct shift_link *link)
+{
+	bool hears;
+
+	spin_lock_bh(&shift_sessions_lock);
+	hears = shift_bucket_take_of(session_heard(link), ktime_get_ns(), SHIFT_LINK_HEARD_NS,
+				     SHIFT_LINK_HEARD_MOST, session_uses(link));
+	spin_unlock_bh(&shift_sessions_lock);
+	if (!hears)
+		shift_stat_inc(SHIFT_STAT_FLOODED);
+	return hears;
+}
+
+/**
+ * shift_session_brings - a QP has begun to use a link, for the first time
+ * @link: it is counted as a user already.
+ *
+ * Its peer may send messages for it, whatever was sent for others before.  So connections that come
+ * and go all the time have what they need.
+ *
+ * Context: any but hard interrupts.
+ */
+void shift_session_brings(struct shift_link *link)
+{
+	spin_lock_bh(&shift_sessions_lock);
+	shift_bucket_join(session_heard(link), SHIFT_LINK_HEARD_NS, SHIFT_LINK_HEARD_MOST,
+			  session_uses(link));
+	spin_unlock_bh(&shift_sessions_lock);
 }

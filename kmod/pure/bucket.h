@@ -28,4 +28,23 @@ static inline bool shift_bucket_take(struct shift_bucket *b, u64 now, u64 every,
 	return true;
 }
 
+/*
+ * The same of an allowance that several share: each adds @most at once, and one each time @every
+ * has passed.  @num of them, at least one, and less than @every and than 2^32 / @most.  If their
+ * number changes, the part of the allowance that is used stays what it was.
+ */
+static inline bool shift_bucket_take_of(struct shift_bucket *b, u64 now, u32 every, u32 most,
+					u32 num)
+{
+	return shift_bucket_take(b, now, every / num, most * num);
+}
+
+/* One of @num has just come: it brings what it adds at once. */
+static inline void shift_bucket_join(struct shift_bucket *b, u32 every, u32 most, u32 num)
+{
+	u64 brings = (u64)(every / num) * most;
+
+	b->full_ns -= b->full_ns < brings ? b->full_ns : brings;
+}
+
 #endif /* SHIFT_PURE_BUCKET_H */

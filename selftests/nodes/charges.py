@@ -5,7 +5,7 @@ import re
 from functools import partial
 
 import shift
-from registry import STOCK, add
+from registry import MAIN, STOCK, add
 from testbed import PATCHED, check, each, wait_for
 from traffic import Verify
 from nodes.failover import on_backup, pull
@@ -226,6 +226,6 @@ def away(bed):
 add("charges", "proxy QPs and mirrors count for the rdma cgroup", counted, STOCK)
 add("charges", "processes that are killed", killed)
 add("charges", "no room for protection", no_room, STOCK)
-add("charges", "what is protected yields on the default device", partial(yields, "rxe0"), STOCK)
+add("charges", "what is protected yields on the default device", partial(yields, "rxe0"), MAIN)
 add("charges", "what is protected yields on the backup", partial(yields, "rxe1"))
 add("charges", "the limit is reached while QPs are on the backup", away)

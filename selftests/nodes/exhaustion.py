@@ -9,7 +9,8 @@ from contextlib import contextmanager
 
 import shift
 from registry import test
-from testbed import PATCHED, Failure, check, wait_for
+from testbed import PATCHED, Failure, check, each, wait_for
+from traffic import Verify
 
 CGROUPS = "/sys/fs/cgroup"
 GROUP = f"{CGROUPS}/bounded"
@@ -19,6 +20,9 @@ DEPTH = 64
 # KiB for one QP and one MR that no cgroup pays for, beyond what is so without the module: the
 # driver's mirror of the MR, and tables.
 UNPAID = 12
+PROXIES = 128               # queue pairs for which work items make proxy QPs
+PROXY = 1                   # KiB for each of these, at least
+SPARE = 32                  # KiB that are left for them
 
 
 @contextmanager
@@ -111,6 +115,57 @@ def registrations(bed):
           f"without registrations")
     check(bounded(node, peak + peak // 20), "not all was made with room for it")
     check(not bounded(node, peak - (with_module - plain) // 2), "a limit of memory did not hold")
+
+
+def waiting(bed, qps):
+    """Connected QPs of processes in cgroups, for which nothing was made as no peer is known yet."""
+    for node, other in (bed.nodes[:2], bed.nodes[1::-1]):
+        shift.must(node, "peer", "del", other.name)
+    verify = Verify(*bed.nodes[:2], "--size", 64, "--depth", 4, "--progress", 20, "--pace", 3,
+                    qps=qps, env=PATCHED, before=INSIDE)
+    each(bed.nodes[:2], lambda node: shift.wait_reason(node, "no-peer", qps))
+    return verify
+
+
+def unprotected(node, reason):
+    """How many QPs are unprotected for that reason."""
+    return [row.get("reason") for row in shift.qps(node)].count(reason)
+
+
+def go_on(bed, verify, qps):
+    """All of them are protected in the end, and their traffic goes well."""
+    each(bed.nodes[:2], lambda node: shift.protected(node, qps))
+    verify.go()
+    verify.more(1)
+    verify.finish()
+
+
+@test("exhaustion", "what work items make counts for the process that has the queue pairs")
+def work_items(bed):
+    """Proxy QPs are made long after the verbs: paid for by their cgroup, and not beyond its limit."""
+    node = bed.nodes[0]
+    counters = shift.Counters(bed)
+    with group(node), group(bed.nodes[1]):
+        verify = waiting(bed, PROXIES)
+        before = kernel(node)
+        shift.introduce(bed)
+        wait_for("proxy QPs are paid for", lambda: kernel(node) - before >= PROXIES * PROXY, 60, 1)
+        go_on(bed, verify, PROXIES)
+
+        verify = waiting(bed, PROXIES)
+        # pages of files can be dropped; the kernel sums these figures up every two seconds
+        most = figure(node, f"{GROUP}/memory.stat", "anon") + \
+            figure(node, f"{GROUP}/memory.stat", "kernel") + (SPARE << 10)
+        node.must(f"echo {most} >{GROUP}/memory.max")
+        killed = figure(node, f"{GROUP}/memory.events", "oom_kill")
+        shift.introduce(bed)
+        wait_for("proxy QPs are refused",
+                 lambda: unprotected(node, "mirror-qp") > PROXIES // 2, 60, .5)
+        check(int(node.read(f"{GROUP}/memory.current")) <= most, "the limit did not hold")
+        check(figure(node, f"{GROUP}/memory.events", "oom_kill") == killed, "it was killed")
+        node.must(f"echo max >{GROUP}/memory.max")
+        go_on(bed, verify, PROXIES)
+    counters.still("failed", "illegal", "msg_bad")
 
 
 @test("exhaustion", "an ordinary user locks what his limit says, and not a page more")

@@ -16,9 +16,9 @@ from testbed import TOP, Cluster, Failure, LabError, check, each, wait_for
 
 BELIEVED, REFUSED = 0, 3
 TRACING = "/sys/kernel/tracing"
-# where messages go out: the two cookies are behind the type
+# where messages go out: the two cookies are behind the type; and in PAIR the numbers of the QPs
 PROBE = ("p:cookies rdma_shift:shift_link_send "
-         "type=+0(%si):u8 dst=+8(%si):x64 src=+16(%si):x64")
+         "type=+0(%si):u8 dst=+8(%si):x64 src=+16(%si):x64 own=+36(%si):u32 peers=+40(%si):u32")
 PAIR = 2
 WITH_COOKIES = ("REQ", "ACK", "NACK", "PROGRESS", "RESOLVE", "RESOLVED", "RKEY_GONE", "READY",
                 "GONE")
@@ -56,14 +56,21 @@ def watch_cookies(node):
               f"echo 1 >{TRACING}/events/kprobes/cookies/enable")
 
 
-def cookies(node):
-    """(its own QP's, the peer's), as the node's last PAIR had them."""
+def paired(node):
+    """What the node's PAIRs have told of its QPs: (its cookie, the peer's, its number, the peer's)."""
     text = node.must(f"echo 0 >{TRACING}/events/kprobes/cookies/enable; cat {TRACING}/trace; "
                      f"echo >{TRACING}/kprobe_events")
-    found = re.findall(rf"type={PAIR} dst=0x([0-9a-f]+) src=0x([0-9a-f]+)", text)
-    check(found and int(found[-1][0], 16), f"{node.name}: no PAIR has both cookies:\n{text[-800:]}")
-    dst, src = found[-1]
-    return int(src, 16), int(dst, 16)
+    rows = re.findall(rf"type={PAIR} dst=0x([0-9a-f]+) src=0x([0-9a-f]+) own=(\d+) peers=(\d+)",
+                      text)
+    found = {src: (int(src, 16), int(dst, 16), int(own), int(peers))
+             for dst, src, own, peers in rows if int(dst, 16)}
+    check(found, f"{node.name}: no PAIR has both cookies:\n{text[-800:]}")
+    return list(found.values())
+
+
+def cookies(node):
+    """(its own QP's, the peer's), of the QP for which the node has sent a PAIR last."""
+    return paired(node)[-1][:2]
 
 
 def boot_id(node):
@@ -79,17 +86,18 @@ def gid(address):
 class Intruder:
     """A program on the attacker's node with a connection to a victim's kernel."""
 
-    def __init__(self, bed, victim, other, rail, key=None):
+    def __init__(self, bed, victim, other, rail, key=None, to=None):
         attacker = bed.nodes[2]
+        to = to or victim.address(rail)
         self.victim = victim
         self.attacker = attacker
         self.seen = 0
         # it claims to be the same boot of a kernel as the victim's peer
         self.boots = boot_id(other), boot_id(victim)
-        self.gids = gid(attacker.address(rail)), gid(victim.address(rail))
+        self.gids = gid(attacker.address(rail)), gid(to)
         # without the provider: its own kernel would want a link for its QP, in place of this one
         self.process = attacker.start(
-            ["intruder", attacker.address(rail), victim.address(rail), self.boots[0].hex(),
+            ["intruder", attacker.address(rail), to, self.boots[0].hex(),
              str(1000 - victim.number)], env=bed.nics.stock)
         self.process.wait_line("^believed$")
         if key:

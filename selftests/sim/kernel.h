@@ -401,6 +401,7 @@ struct workqueue_struct *alloc_workqueue(const char *name, int flags, int most);
 void destroy_workqueue(struct workqueue_struct *wq);
 bool delayed_work_pending(const struct delayed_work *work);
 bool cancel_delayed_work(struct delayed_work *work);
+#define work_pending(w) ((w)->pending)
 bool queue_work(struct workqueue_struct *wq, struct work_struct *work);
 bool queue_delayed_work(struct workqueue_struct *wq, struct delayed_work *work, unsigned long delay);
 bool mod_delayed_work(struct workqueue_struct *wq, struct delayed_work *work, unsigned long delay);

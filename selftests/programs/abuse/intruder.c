@@ -8,15 +8,17 @@
  * As for impostor.  Once it has printed "believed" it reads lines and sends a message for each,
  * with the cookies of whatever queue pairs:
  *
- *	[flood] TYPE DST_COOKIE SRC_COOKIE EPOCH [SRC_QPN DST_QPN SRC DST BACKUP]
+ *	[flood|add] TYPE DST_COOKIE SRC_COOKIE EPOCH [SRC_QPN DST_QPN SRC DST BACKUP]
+ *	rounds NUMBER
  *	garbage
  *	ask
  *	proof 64_HEXADECIMAL_DIGITS
  *
  * The QP numbers and addresses are for PAIR.  It prints "sent" when the other NIC has acknowledged
- * the message, and "got TYPE" for each that comes, but for heartbeats.  With "flood" it sends the
+ * the message, and "got TYPE" for each of the first thousand that come, but for heartbeats.  With "flood" it sends the
  * message as fast as it can until the next line, which should be "stop", and then prints "flooded "
- * and how many there were.
+ * and how many there were.  With "add" it is put on a list, and "rounds" sends all that is there, one
+ * after the other, so many times.
  *
  * "ask" asks the other kernel for a proof that it knows the key: "proved" is printed if one comes.
  * If the other kernel asks for one, it prints "nonce " and the bytes that this has to be about.
@@ -34,6 +36,8 @@
 #define BUFS	32
 #define SIZE	1024
 #define FLOOD	16			/* sends under way */
+#define LISTED	64			/* messages on the list */
+#define SHOWN	1000			/* messages that are told of */
 
 #define AUTH_MAGIC	0x53485155u
 #define AUTH_BYTES	32
@@ -49,6 +53,8 @@ struct frame {
 
 static uint8_t receive[BUFS][SIZE], message[SIZE];
 static struct ibv_mr *receive_mr, *message_mr;
+static uint8_t listed[LISTED][SHIFT_MSG_MAX];
+static int listed_len[LISTED], n_listed;
 
 static void post_receive(struct rdma_cm_id *id, uint64_t i)
 {
@@ -61,6 +67,7 @@ static void post_receive(struct rdma_cm_id *id, uint64_t i)
 
 static void show(const uint8_t *at, size_t left)
 {
+	static int shown;
 	const struct frame *frame = (const void *)at;
 	struct shift_msg m;
 	int n;
@@ -79,7 +86,7 @@ static void show(const uint8_t *at, size_t left)
 	for (; (n = shift_msg_length(at, left)) > 0; at += n, left -= n)
 		if (shift_msg_decode(at, n, &m))
 			printf("got what it does not know\n");
-		else if (m.type != SHIFT_MSG_HEARTBEAT)
+		else if (m.type != SHIFT_MSG_HEARTBEAT && shown++ < SHOWN)
 			printf("got %s\n", shift_msg_name(m.type));
 }
 
@@ -151,6 +158,42 @@ static void flood(struct rdma_cm_id *id, size_t len)
 	printf("flooded %llu\n", sends * copies);
 }
 
+static void add(const uint8_t *at, int len)
+{
+	if (n_listed == LISTED) {
+		fprintf(stderr, "the list is full\n");
+		exit(2);
+	}
+	memcpy(listed[n_listed], at, len);
+	listed_len[n_listed++] = len;
+	printf("added\n");
+}
+
+/* Send what is on the list, as many at once as fit, and wait for each send. */
+static void rounds(struct rdma_cm_id *id, int number)
+{
+	size_t len = 0;
+	int i;
+
+	for (; number > 0; number--) {
+		for (i = 0; i < n_listed; i++) {
+			if (len + listed_len[i] > SIZE) {
+				post_send(id, len);
+				wait_sent(id);
+				len = 0;
+			}
+			memcpy(message + len, listed[i], listed_len[i]);
+			len += listed_len[i];
+		}
+		if (!len)
+			continue;
+		post_send(id, len);
+		wait_sent(id);
+		len = 0;
+	}
+	printf("sent\n");
+}
+
 static uint8_t type_of(const char *name)
 {
 	uint8_t type;
@@ -213,7 +256,7 @@ static void obey(struct rdma_cm_id *id, const char *line)
 	char name[16], src[16], dst[16], backup[16];
 	unsigned long long to, from;
 	struct shift_msg m = {};
-	int n, words, floods = 0;
+	int n, words, floods = 0, adds = 0;
 
 	if (!strncmp(line, "stop", 4))
 		return;
@@ -230,9 +273,16 @@ static void obey(struct rdma_cm_id *id, const char *line)
 		ask(id);
 		return;
 	}
+	if (!strncmp(line, "rounds ", 7)) {
+		rounds(id, atoi(line + 7));
+		return;
+	}
 	if (!strncmp(line, "flood ", 6)) {
 		floods = 1;
 		line += 6;
+	} else if (!strncmp(line, "add ", 4)) {
+		adds = 1;
+		line += 4;
 	}
 	words = sscanf(line, "%15s %llx %llx %u %u %u %15s %15s %15s", name, &to, &from, &m.epoch,
 		       &m.pair.src_qpn, &m.pair.dst_qpn, src, dst, backup);
@@ -256,6 +306,8 @@ static void obey(struct rdma_cm_id *id, const char *line)
 	}
 	if (floods)
 		flood(id, n);
+	else if (adds)
+		add(message, n);
 	else
 		send_bytes(id, n);
 }

@@ -43,7 +43,7 @@ static void link_changed(struct shift_link *link)
 	if (up)
 		sim_session(sim_this_end, link->name[1] - '0', link->peer_boot_id);
 	*was = up;
-	shift_pairing_link_ops.changed(link);
+	shift_receive_link_ops.changed(link);
 }
 
 static const struct shift_link_ops ops = { .received = link_received, .changed = link_changed };

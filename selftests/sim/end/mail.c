@@ -30,7 +30,7 @@ static void late_thread(void *arg)
 	sim_sleep(l->ns);
 	/* never behind one of the next kernel, whatever a link does */
 	if (!memcmp(l->boot_id, l->link->peer_boot_id, 16))
-		shift_pairing_link_ops.received(l->link, &l->m);
+		shift_receive_link_ops.received(l->link, &l->m);
 	shift_link_unref(l->link);
 	kfree(l);
 	late--;
@@ -106,7 +106,7 @@ static void received(struct shift_link *link, const struct shift_msg *m)
 	old[n_old % OLD_MAX].m = *m;
 	memcpy(old[n_old++ % OLD_MAX].boot_id, link->peer_boot_id, 16);
 	if (!happens(before ?: m, kind, ms)) {
-		shift_pairing_link_ops.received(link, m);
+		shift_receive_link_ops.received(link, m);
 		return;
 	}
 	switch (kind) {
@@ -118,11 +118,11 @@ static void received(struct shift_link *link, const struct shift_msg *m)
 		break;
 	case OLD:
 		/* a mailbox keeps the newer one of two that come together */
-		shift_pairing_link_ops.received(link, before);
+		shift_receive_link_ops.received(link, before);
 		comes_after(link, m, sim_draw_between(US(20), MS(2)));
 		break;
 	case TWICE:
-		shift_pairing_link_ops.received(link, m);
+		shift_receive_link_ops.received(link, m);
 		fallthrough;
 	case LATE:
 		comes_late(link, m);
