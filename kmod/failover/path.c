@@ -88,8 +88,8 @@ static bool works_to_itself(const struct shift_qp *sqp, u8 path)
 }
 
 /*
- * Is the link of a path up, or is none needed?  Locks: as shift_path_link(); a QP that is connected
- * to itself has no link, and needs none.
+ * Is the link of a path up and its class not silent, or is none needed?  Locks: as
+ * shift_path_link(); a QP that is connected to itself has no link, and needs none.
  */
 bool shift_path_link_up(const struct shift_qp *sqp, u8 path)
 {
@@ -98,7 +98,8 @@ bool shift_path_link_up(const struct shift_qp *sqp, u8 path)
 	if (shift_qp_is_loop(sqp))
 		return works_to_itself(sqp, path);
 	link = shift_path_link(sqp, path);
-	return link && shift_link_state(link) == SHIFT_LINK_UP;
+	return link && shift_link_state(link) == SHIFT_LINK_UP &&
+	       !READ_ONCE(sqp->peer.use[path == SHIFT_PATH_BACKUP].silent);
 }
 
 /* Does a path look as if it worked, by link and port?  Locks: as shift_path_link_up(). */
@@ -212,7 +213,7 @@ void shift_path_take_link(struct shift_qp *sqp, int i, struct shift_link *link)
 	lockdep_assert_held(&sqp->lock);
 	sqp->peer.link[i] = link;
 	if (link)
-		shift_link_use(link, &sqp->peer.use[i]);
+		shift_link_use(link, &sqp->peer.use[i], sqp->app.attr.ah_attr.grh.traffic_class);
 }
 
 /**

@@ -23,7 +23,12 @@ static bool shift_links_closed = true;
 
 static void link_free(struct kref *ref)
 {
-	kfree(container_of(ref, struct shift_link, ref));
+	struct shift_link *link = container_of(ref, struct shift_link, ref);
+
+	/* a base is no lane, so that this ends */
+	if (link->base)
+		shift_link_unref(link->base);
+	kfree(link);
 }
 
 /**
@@ -77,11 +82,36 @@ static struct shift_link *link_lookup(struct ib_device *dev, const union ib_gid 
 
 	hash_for_each_possible(shift_link_table, link, hash, link_hash(local, remote)) {
 		/* a link of a removed device has none: it is not found again */
-		if (READ_ONCE(link->dev) == dev && !memcmp(&link->local, local, sizeof(*local)) &&
+		if (READ_ONCE(link->dev) == dev && !link->base &&
+		    !memcmp(&link->local, local, sizeof(*local)) &&
 		    !memcmp(&link->remote, remote, sizeof(*remote)))
 			return link;
 	}
 	return NULL;
+}
+
+/* Enter a link in the table. */
+static void link_add(struct shift_link *link)
+{
+	lockdep_assert_held(&shift_links_lock);
+	link->id = ++shift_link_last_id;
+	/* under the lock: a rename before it is seen here, one after it finds the link */
+	strscpy(link->name, dev_name(&link->dev->dev), sizeof(link->name));
+	link->listed = true;
+	list_add_tail(&link->list, &shift_links);
+	hash_add(shift_link_table, &link->hash, link_hash(&link->local, &link->remote));
+}
+
+/* One user more; @connect: the first one has it connected. */
+static void link_hold(struct shift_link *link, bool connect)
+{
+	lockdep_assert_held(&shift_links_lock);
+	kref_get(&link->ref);
+	spin_lock_irq(&link->lock);
+	/* not after the table's lock: a second user may come between, and nobody would be first */
+	if (!link->users++ && connect)
+		shift_link_retry_now(link);
+	spin_unlock_irq(&link->lock);
 }
 
 /* Find or make a link, with one user more; @connect: the first one has it connected. */
@@ -103,19 +133,9 @@ static struct shift_link *link_find(struct ib_device *dev, const union ib_gid *l
 	if (!link) {
 		link = new;
 		new = NULL;
-		link->id = ++shift_link_last_id;
-		/* under the lock: a rename before it is seen here, one after it finds the link */
-		strscpy(link->name, dev_name(&dev->dev), sizeof(link->name));
-		link->listed = true;
-		list_add_tail(&link->list, &shift_links);
-		hash_add(shift_link_table, &link->hash, link_hash(local, remote));
+		link_add(link);
 	}
-	kref_get(&link->ref);
-	spin_lock_irq(&link->lock);
-	/* not after the lock: a second user may come between, and nobody would be the first */
-	if (!link->users++ && connect)
-		shift_link_retry_now(link);
-	spin_unlock_irq(&link->lock);
+	link_hold(link, connect);
 out:
 	mutex_unlock(&shift_links_lock);
 	kfree(new);
@@ -135,6 +155,124 @@ struct shift_link *shift_link_find(struct ib_device *dev, const union ib_gid *lo
 				   const union ib_gid *remote)
 {
 	return link_find(dev, local, remote, false);
+}
+
+/* Lanes */
+
+/* The lane of a class; NULL: there is none.  @used, @all: how many others are used, and there. */
+static struct shift_link *lane_lookup(struct shift_link *base, u8 tclass, unsigned int *used,
+				      unsigned int *all)
+{
+	struct shift_link *link;
+
+	lockdep_assert_held(&shift_links_lock);
+	*used = 0;
+	*all = 0;
+	hash_for_each_possible(shift_link_table, link, hash, link_hash(&base->local, &base->remote)) {
+		if (link->base != base)
+			continue;
+		if (link->tclass == tclass)
+			return link;
+		*used += !!READ_ONCE(link->users);
+		(*all)++;
+	}
+	return NULL;
+}
+
+/* No QP uses these any more, and another class needs the room. */
+static void lanes_retire(struct shift_link *base)
+{
+	struct shift_link *link;
+
+	lockdep_assert_held(&shift_links_lock);
+	hash_for_each_possible(shift_link_table, link, hash, link_hash(&base->local, &base->remote)) {
+		if (link->base != base)
+			continue;
+		spin_lock_irq(&link->lock);
+		if (!link->users && link->pending)
+			shift_conn_retire(link->pending, "no queue pair has this class", 0);
+		if (!link->users && link->conn)
+			shift_conn_retire(link->conn, "no queue pair has this class", 0);
+		spin_unlock_irq(&link->lock);
+	}
+}
+
+/**
+ * shift_link_find_lane - find or make the lane of a link in a traffic class, as a user
+ * @base: the link, no lane; referenced.
+ * @tclass: the class; its ECN bits are ignored.
+ * @connect: have it connected in the background, if this side is the one to connect.
+ *
+ * SHIFT_LINK_LANES classes may be used at a time.  Those that were used before go when there are
+ * more; what a peer asks for has to wait until they have.
+ *
+ * Context: process, may sleep, allocates with GFP_NOIO.
+ * Return: the lane, for shift_link_put(), or ERR_PTR: -ENOMEM, -ESHUTDOWN, -ENODEV, -EBUSY (too many
+ * classes).
+ */
+struct shift_link *shift_link_find_lane(struct shift_link *base, u8 tclass, bool connect)
+{
+	struct shift_link *lane, *new = NULL;
+	unsigned int used, all;
+	struct ib_device *dev;
+
+	tclass &= SHIFT_LINK_CLASS;
+	mutex_lock(&shift_links_lock);
+	while (!(lane = lane_lookup(base, tclass, &used, &all)) && !new) {
+		mutex_unlock(&shift_links_lock);
+		new = link_alloc(NULL, &base->local, &base->remote);
+		if (!new)
+			return ERR_PTR(-ENOMEM);
+		mutex_lock(&shift_links_lock);
+	}
+	/* whoever takes the device away after this finds the lane, too */
+	dev = READ_ONCE(base->dev);
+	if (shift_links_closed) {
+		lane = ERR_PTR(-ESHUTDOWN);
+	} else if (!dev) {
+		lane = ERR_PTR(-ENODEV);
+	} else if (!lane && (used >= SHIFT_LINK_LANES || (!connect && all >= SHIFT_LINK_LANES))) {
+		lanes_retire(base);
+		lane = ERR_PTR(-EBUSY);
+	} else if (!lane) {
+		if (all >= SHIFT_LINK_LANES)
+			lanes_retire(base);
+		lane = new;
+		new = NULL;
+		lane->dev = dev;
+		lane->tclass = tclass;
+		kref_get(&base->ref);
+		lane->base = base;
+		link_add(lane);
+	}
+	if (!IS_ERR(lane))
+		link_hold(lane, connect);
+	mutex_unlock(&shift_links_lock);
+	kfree(new);
+	return lane;
+}
+
+/**
+ * shift_link_retry_lanes - a link has come up: its lanes look whether they can be connected
+ * @base: the link.
+ *
+ * Context: process, may sleep.
+ */
+void shift_link_retry_lanes(struct shift_link *base)
+{
+	struct shift_link *link;
+
+	mutex_lock(&shift_links_lock);
+	hash_for_each_possible(shift_link_table, link, hash, link_hash(&base->local, &base->remote)) {
+		if (link->base != base)
+			continue;
+		spin_lock_irq(&link->lock);
+		link->failures = 0;
+		if (!link->pending && !link->conn)
+			shift_link_arm(link, &link->timer, 0);
+		spin_unlock_irq(&link->lock);
+	}
+	mutex_unlock(&shift_links_lock);
 }
 
 /* Take a link off the table for good, if it has neither users nor connections. */
@@ -285,7 +423,7 @@ bool shift_link_try(const struct ib_device *dev, const union ib_gid *remote)
 
 	mutex_lock(&shift_links_lock);
 	list_for_each_entry(link, &shift_links, list) {
-		if (memcmp(&link->remote, remote, sizeof(*remote)))
+		if (link->base || memcmp(&link->remote, remote, sizeof(*remote)))
 			continue;
 		spin_lock_irq(&link->lock);
 		if (link->dev == dev && link->up) {
@@ -326,7 +464,7 @@ struct shift_link *shift_link_beside(const union ib_gid *remote)
 
 	mutex_lock(&shift_links_lock);
 	list_for_each_entry(link, &shift_links, list) {
-		if (!memcmp(&link->remote, remote, sizeof(*remote)) ||
+		if (link->base || !memcmp(&link->remote, remote, sizeof(*remote)) ||
 		    !shift_peer_is_same(&link->remote, remote))
 			continue;
 		spin_lock_irq(&link->lock);
@@ -372,7 +510,7 @@ int shift_link_walk(int (*fn)(const struct shift_link_info *info, void *arg), vo
 	mutex_lock(&shift_links_lock);
 	noio = memalloc_noio_save();
 	list_for_each_entry(link, &shift_links, list) {
-		if (link_is_over(link))
+		if (link->base || link_is_over(link))
 			continue;
 		shift_link_fill_info(link, &info);
 		ret = fn(&info, arg);

@@ -76,9 +76,10 @@ void shift_link_put(struct shift_link *link);	/* process context */
 /* to be called after shift_peer_set() and shift_peer_del() */
 void shift_link_peer_set(const char *node);
 void shift_link_peer_del(const char *node);
-void shift_link_use(struct shift_link *link, struct shift_link_user *user);
+void shift_link_use(struct shift_link *link, struct shift_link_user *user, u8 tclass);
 void shift_link_unuse(struct shift_link *link, struct shift_link_user *user);
-void shift_link_guard(struct shift_link *link, bool on);	/* one protected QP more, or less */
+/* one protected QP more, or less */
+void shift_link_guard(struct shift_link *link, const struct shift_link_user *user, bool on);
 /* RDMA CM posts a request to disconnect; any context */
 void shift_dreq_note(const struct ib_device *dev, const union ib_gid *remote, const void *mad);
 u32 shift_link_id(const struct shift_link *link);

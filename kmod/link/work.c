@@ -176,6 +176,7 @@ static void link_timer(struct work_struct *work)
 	struct shift_link *link = container_of(to_delayed_work(work), struct shift_link, timer);
 	unsigned int noio = memalloc_noio_save();
 	struct ib_device *connect = NULL;
+	bool ready = !link->base || shift_lane_ready(link);
 
 	spin_lock_irq(&link->lock);
 	if (link->pending && time_after_eq(jiffies, link->deadline)) {
@@ -183,7 +184,7 @@ static void link_timer(struct work_struct *work)
 		shift_conn_retire(link->pending, "not established in time", 0);
 	} else if (link->pending) {
 		shift_link_arm(link, &link->timer, link->deadline - jiffies);
-	} else if (!link->conn && link->active && link->users && link->dev &&
+	} else if (ready && !link->conn && link->active && link->users && link->dev &&
 		   shift_peer_knows(&link->remote)) {
 		/* so counted, the attempt keeps the device from being removed */
 		link->conns++;
@@ -236,7 +237,8 @@ static void link_deliver_up(struct shift_link *link, struct shift_conn *c)
 		return;
 	}
 	/* also if it was never up: a QP may be paired over its other link, before a restart */
-	restarted = memcmp(link->peer_boot_id, c->boot_id, sizeof(c->boot_id));
+	restarted = !link->base &&
+		    memcmp(link->peer_boot_id, c->boot_id, sizeof(c->boot_id));
 	memcpy(link->peer_boot_id, c->boot_id, sizeof(c->boot_id));
 	spin_unlock_irq(&link->lock);
 
@@ -246,6 +248,7 @@ static void link_deliver_up(struct shift_link *link, struct shift_conn *c)
 	spin_lock_irq(&link->lock);
 	if (link->conn == c) {
 		link->up = true;
+		WRITE_ONCE(link->silent, false);
 		link->connects++;
 		link->failures = 0;
 		c->told = true;
@@ -253,13 +256,47 @@ static void link_deliver_up(struct shift_link *link, struct shift_conn *c)
 	}
 	spin_unlock_irq(&link->lock);
 
-	if (c->told) {
+	if (c->told && link->base) {
+		pr_info_ratelimited("link %u: class %u of %s to %pI6c is up\n", link->base->id,
+				    link->tclass, link->name, link->remote.raw);
+		shift_lane_up(link);
+	} else if (c->told) {
 		pr_info_ratelimited("link %u: %s to %pI6c is up\n", link->id, link->name,
 				    link->remote.raw);
 		shift_session_join(link, c->node);
 		shift_link_ops->changed(link);
 		shift_link_tell(link, SHIFT_LINK_NEWS_UP);
+		shift_link_retry_lanes(link);
 	}
+}
+
+static void link_deliver_down(struct shift_link *link, struct shift_conn *c)
+{
+	if (!c->told)
+		return;
+	if (link->base) {
+		pr_info_ratelimited("link %u: class %u of %s to %pI6c is down: %s (%d)\n",
+				    link->base->id, link->tclass, link->name, link->remote.raw,
+				    c->why, c->status);
+		shift_lane_down(link, c->silent);
+		return;
+	}
+	pr_info_ratelimited("link %u: %s to %pI6c is down: %s (%d)\n", link->id, link->name,
+			    link->remote.raw, c->why, c->status);
+	shift_session_leave(link);
+	shift_link_ops->changed(link);
+	shift_link_tell(link, c->silent ? SHIFT_LINK_NEWS_SILENT : SHIFT_LINK_NEWS_DOWN);
+}
+
+/* A lane is for heartbeats: it is in no session, and speaks for no QP. */
+static void link_deliver_msg(struct shift_link *link, const struct shift_msg *m)
+{
+	if (m->type == SHIFT_MSG_HEARTBEAT)
+		return;
+	if (link->base)
+		shift_stat_inc(SHIFT_STAT_MSG_BAD);
+	else
+		shift_link_ops->received(link, m);
 }
 
 /* Copy what was received, so that the buffer can be posted again before messages are handled. */
@@ -298,8 +335,8 @@ static void link_deliver_msgs(struct shift_link *link, struct shift_conn *c,
 				return;
 		} else {
 			WRITE_ONCE(link->rx, link->rx + 1);
-			if (c->told && m.type != SHIFT_MSG_HEARTBEAT)
-				shift_link_ops->received(link, &m);
+			if (c->told)
+				link_deliver_msg(link, &m);
 		}
 		at += n;
 	}
@@ -351,14 +388,7 @@ static void link_deliver(struct work_struct *work)
 			link_deliver_up(link, c);
 			break;
 		case SHIFT_LINK_ITEM_DOWN:
-			if (!c->told)
-				break;
-			pr_info_ratelimited("link %u: %s to %pI6c is down: %s (%d)\n", link->id,
-					    link->name, link->remote.raw, c->why, c->status);
-			shift_session_leave(link);
-			shift_link_ops->changed(link);
-			shift_link_tell(link, c->silent ? SHIFT_LINK_NEWS_SILENT :
-							  SHIFT_LINK_NEWS_DOWN);
+			link_deliver_down(link, c);
 			break;
 		case SHIFT_LINK_ITEM_MSG:
 			link_deliver_msgs(link, c, container_of(item, struct shift_link_buf,

@@ -1,0 +1,167 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * Lanes: the path of a link in one traffic class.  A lane is a link of its own that carries nothing
+ * but heartbeats, in the class of the QPs that use it.  It never speaks for the peer, only for the
+ * class.  Documentation/internals/links.md.
+ */
+#include "core/kick.h"
+#include "core/qp.h"
+#include "core/stat.h"
+#include "link/link.h"
+#include "link/link_priv.h"
+
+/**
+ * shift_lane_ready - can there be a lane now?
+ * @lane: its timer has run out.
+ *
+ * Not while its link is down, nor if the peer's module knows no lanes, or if the link itself has
+ * the class.  It is asked again when the link comes up.
+ *
+ * Context: process, may sleep.
+ * Return: whether it can.
+ */
+bool shift_lane_ready(struct shift_link *lane)
+{
+	struct shift_link *link = lane->base;
+	bool up, ready;
+
+	spin_lock_irq(&link->lock);
+	up = link->up;
+	ready = up && link->conn->form.caps & SHIFT_MSG_CAP_LANES &&
+		link->conn->tclass != lane->tclass;
+	spin_unlock_irq(&link->lock);
+	if (up && !ready)
+		shift_lane_absolve(lane);
+	return ready;
+}
+
+/**
+ * shift_lane_welcome - does a link take a connection of the peer's for one of its lanes?
+ * @link: referenced.
+ * @boot_id: from the HELLO.
+ *
+ * Context: process.
+ * Return: true: it is connected to that kernel, which so has proved what it had to.
+ */
+bool shift_lane_welcome(struct shift_link *link, const u8 *boot_id)
+{
+	bool welcome;
+
+	spin_lock_irq(&link->lock);
+	welcome = link->conn && link->conn->form.caps & SHIFT_MSG_CAP_LANES &&
+		  !memcmp(link->conn->boot_id, boot_id, sizeof(link->conn->boot_id));
+	spin_unlock_irq(&link->lock);
+	return welcome;
+}
+
+/* Tell the QPs of a lane, and have them know whether it is silent. */
+static void lane_tell(struct shift_link *lane, enum shift_link_news news)
+{
+	struct shift_link_user *user;
+
+	mutex_lock(&lane->users_lock);
+	list_for_each_entry(user, &lane->user_list, lane_entry) {
+		WRITE_ONCE(user->silent, READ_ONCE(lane->silent));
+		set_bit(news, &user->news);
+		shift_qp_kick(user->sqp, SHIFT_QPB_LINKS);
+		cond_resched();
+	}
+	mutex_unlock(&lane->users_lock);
+}
+
+/**
+ * shift_lane_up - a lane has come up
+ * @lane: referenced.
+ *
+ * Context: process, may sleep.
+ */
+void shift_lane_up(struct shift_link *lane)
+{
+	lane_tell(lane, SHIFT_LINK_NEWS_UP);
+}
+
+/**
+ * shift_lane_down - a lane has gone down
+ * @lane: referenced.
+ * @silent: because it was silent.
+ *
+ * If its link was silent before, the QPs have not heard of that for the lane's sake.
+ *
+ * Context: process, may sleep.
+ */
+void shift_lane_down(struct shift_link *lane, bool silent)
+{
+	if (silent)
+		shift_stat_inc(SHIFT_STAT_LANES_SILENT);
+	if (silent || READ_ONCE(lane->base->silent))
+		lane_tell(lane, SHIFT_LINK_NEWS_SILENT);
+}
+
+/**
+ * shift_lane_absolve - nothing is known of the class of a lane any more, as there can be no lane
+ * @lane: referenced.
+ *
+ * Its QPs are judged by their link alone.
+ *
+ * Context: process, may sleep.
+ */
+void shift_lane_absolve(struct shift_link *lane)
+{
+	bool was;
+
+	spin_lock_irq(&lane->lock);
+	was = lane->silent;
+	WRITE_ONCE(lane->silent, false);
+	spin_unlock_irq(&lane->lock);
+	if (was)
+		lane_tell(lane, SHIFT_LINK_NEWS_UP);
+}
+
+/**
+ * shift_lane_use - a QP begins to use a link: have it judged by heartbeats in its own class
+ * @link: the link.
+ * @user: the QP's, not on the list of @link yet.  Its lane stays NULL if there are too many.
+ * @tclass: its class.
+ *
+ * Context: process, may sleep.
+ */
+void shift_lane_use(struct shift_link *link, struct shift_link_user *user, u8 tclass)
+{
+	struct shift_link *lane = shift_link_find_lane(link, tclass, true);
+
+	user->lane = IS_ERR(lane) ? NULL : lane;
+	if (!user->lane)
+		return;
+	mutex_lock(&lane->users_lock);
+	WRITE_ONCE(user->silent, READ_ONCE(lane->silent));
+	list_add_tail(&user->lane_entry, &lane->user_list);
+	mutex_unlock(&lane->users_lock);
+}
+
+/**
+ * shift_lane_unuse - undo shift_lane_use()
+ * @lane: the QP's; the reference is dropped.
+ * @user: the QP's, on the list of its link no more.
+ *
+ * Context: process, may sleep.
+ */
+void shift_lane_unuse(struct shift_link *lane, struct shift_link_user *user)
+{
+	mutex_lock(&lane->users_lock);
+	list_del_init(&user->lane_entry);
+	WRITE_ONCE(user->silent, false);
+	mutex_unlock(&lane->users_lock);
+	shift_link_put(lane);
+}
+
+/**
+ * shift_lane_is_up - are heartbeats in the QP's own class acknowledged?
+ * @user: the QP's, on the list of its link, whose users_lock is held.
+ *
+ * Context: any.
+ * Return: whether they are; false if there are none.
+ */
+bool shift_lane_is_up(const struct shift_link_user *user)
+{
+	return user->lane && shift_link_state(user->lane) == SHIFT_LINK_UP;
+}
