@@ -69,6 +69,16 @@ static void lane_tell(struct shift_link *lane, enum shift_link_news news)
 	mutex_unlock(&lane->users_lock);
 }
 
+/* For operators: they know a class by its DSCP. */
+static void lane_note(struct shift_link *lane, bool up)
+{
+	u64 bit = 1ull << (lane->tclass >> 2);
+
+	spin_lock_irq(&lane->base->lock);
+	lane->base->dscps = up ? lane->base->dscps | bit : lane->base->dscps & ~bit;
+	spin_unlock_irq(&lane->base->lock);
+}
+
 /**
  * shift_lane_up - a lane has come up
  * @lane: referenced.
@@ -77,6 +87,7 @@ static void lane_tell(struct shift_link *lane, enum shift_link_news news)
  */
 void shift_lane_up(struct shift_link *lane)
 {
+	lane_note(lane, true);
 	lane_tell(lane, SHIFT_LINK_NEWS_UP);
 }
 
@@ -91,6 +102,7 @@ void shift_lane_up(struct shift_link *lane)
  */
 void shift_lane_down(struct shift_link *lane, bool silent)
 {
+	lane_note(lane, false);
 	if (silent)
 		shift_stat_inc(SHIFT_STAT_LANES_SILENT);
 	if (silent || READ_ONCE(lane->base->silent))

@@ -380,7 +380,7 @@ int shift_link_send(struct shift_link *link, const struct shift_msg *m)
 }
 
 /**
- * shift_link_probe - send a heartbeat over a link now
+ * shift_link_probe - send a heartbeat over a link, and over its lanes, now
  * @id: of the link.
  *
  * Does not wait for the result: the link's @acked grows, or the link goes down.
@@ -391,16 +391,17 @@ int shift_link_send(struct shift_link *link, const struct shift_msg *m)
 int shift_link_probe(u32 id)
 {
 	struct shift_link *link;
-	int err = -ENOENT;
+	int sent, err = -ENOENT;
 
 	mutex_lock(&shift_links_lock);
 	list_for_each_entry(link, &shift_links, list) {
-		if (link->id != id)
+		if (link->id != id && !(link->base && link->base->id == id))
 			continue;
 		spin_lock_irq(&link->lock);
-		err = link->up ? shift_link_beat(link) : -ENOTCONN;
+		sent = link->up ? shift_link_beat(link) : -ENOTCONN;
 		spin_unlock_irq(&link->lock);
-		break;
+		if (link->id == id)
+			err = sent;
 	}
 	mutex_unlock(&shift_links_lock);
 	return err;

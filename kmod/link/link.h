@@ -26,6 +26,7 @@ struct shift_link_info {
 	u8 peer_boot_id[16];	/* zero while unknown */
 	u64 tx, rx, connects;	/* messages, connections made */
 	u64 acked;		/* sends that the peer's NIC acknowledged */
+	u64 dscps;		/* bits of classes with heartbeats of their own, that are up */
 	bool proven;		/* the peer has proved that it knows a key */
 	struct shift_msg_form form;	/* of its messages; version 0: not connected */
 };

@@ -152,6 +152,7 @@ struct shift_neigh {
  * @batch: what was received, while it is delivered.
  * @failures: failed attempts to connect it, in a row.
  * @acked: sends that the peer's NIC acknowledged.
+ * @dscps: bits of the lanes that are up.
  */
 struct shift_link {
 	struct kref ref;
@@ -182,7 +183,7 @@ struct shift_link {
 	struct list_head inbox;
 	u8 peer_boot_id[16];
 	u8 dmac[ETH_ALEN];
-	u64 connects, tx, rx, acked;
+	u64 connects, tx, rx, acked, dscps;
 	unsigned long deadline;
 	unsigned int failures;
 	u32 heartbeat;

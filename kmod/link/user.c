@@ -191,6 +191,7 @@ void shift_link_fill_info(const struct shift_link *link, struct shift_link_info 
 	info->rx = link->rx;
 	info->connects = link->connects;
 	info->acked = link->acked;
+	info->dscps = link->dscps;
 	if (link->conn) {
 		info->proven = link->conn->auth.proven;
 		info->form = link->conn->form;
