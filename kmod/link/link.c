@@ -179,32 +179,14 @@ static struct shift_link *lane_lookup(struct shift_link *base, u8 tclass, unsign
 	return NULL;
 }
 
-/* No QP uses these any more, and another class needs the room. */
-static void lanes_retire(struct shift_link *base)
-{
-	struct shift_link *link;
-
-	lockdep_assert_held(&shift_links_lock);
-	hash_for_each_possible(shift_link_table, link, hash, link_hash(&base->local, &base->remote)) {
-		if (link->base != base)
-			continue;
-		spin_lock_irq(&link->lock);
-		if (!link->users && link->pending)
-			shift_conn_retire(link->pending, "no queue pair has this class", 0);
-		if (!link->users && link->conn)
-			shift_conn_retire(link->conn, "no queue pair has this class", 0);
-		spin_unlock_irq(&link->lock);
-	}
-}
-
 /**
  * shift_link_find_lane - find or make the lane of a link in a traffic class, as a user
  * @base: the link, no lane; referenced.
  * @tclass: the class; its ECN bits are ignored.
  * @connect: have it connected in the background, if this side is the one to connect.
  *
- * SHIFT_LINK_LANES classes may be used at a time.  Those that were used before go when there are
- * more; what a peer asks for has to wait until they have.
+ * SHIFT_LINK_LANES classes may be used at a time.  One that was used before goes with its next
+ * heartbeat; what a peer asks for has to wait until it has.
  *
  * Context: process, may sleep, allocates with GFP_NOIO.
  * Return: the lane, for shift_link_put(), or ERR_PTR: -ENOMEM, -ESHUTDOWN, -ENODEV, -EBUSY (too many
@@ -232,11 +214,8 @@ struct shift_link *shift_link_find_lane(struct shift_link *base, u8 tclass, bool
 	} else if (!dev) {
 		lane = ERR_PTR(-ENODEV);
 	} else if (!lane && (used >= SHIFT_LINK_LANES || (!connect && all >= SHIFT_LINK_LANES))) {
-		lanes_retire(base);
 		lane = ERR_PTR(-EBUSY);
 	} else if (!lane) {
-		if (all >= SHIFT_LINK_LANES)
-			lanes_retire(base);
 		lane = new;
 		new = NULL;
 		lane->dev = dev;

@@ -157,11 +157,14 @@ static void link_beat(struct work_struct *work)
 	struct shift_link *link = container_of(to_delayed_work(work), struct shift_link, beat);
 
 	spin_lock_irq(&link->lock);
-	if (link->up && READ_ONCE(heartbeat_ms)) {
+	/* a lane is for QPs of either side, but this side makes it, and ends it */
+	if (link->up && link->base && link->active && !link->users) {
+		shift_conn_retire(link->conn, "no queue pair has this class", 0);
+	} else if (link->up && READ_ONCE(heartbeat_ms)) {
 		if (link_is_silent(link)) {
 			link->conn->silent = true;
 			shift_conn_retire(link->conn, "nothing was acknowledged", 0);
-		} else if (link->guarded) {
+		} else if (link->guarded || link->base) {
 			shift_link_beat(link);
 		}
 	}
@@ -176,7 +179,7 @@ static void link_timer(struct work_struct *work)
 	struct shift_link *link = container_of(to_delayed_work(work), struct shift_link, timer);
 	unsigned int noio = memalloc_noio_save();
 	struct ib_device *connect = NULL;
-	bool ready = !link->base || shift_lane_ready(link);
+	bool ready = !link->base || (READ_ONCE(heartbeat_ms) && shift_lane_ready(link));
 
 	spin_lock_irq(&link->lock);
 	if (link->pending && time_after_eq(jiffies, link->deadline)) {
