@@ -10,6 +10,22 @@
 #include "link/link.h"
 #include "link/link_priv.h"
 
+/* Have the QPs of a lane know that it is not silent any more. */
+static void lane_refresh(struct shift_link *lane)
+{
+	struct shift_link_user *user;
+
+	mutex_lock(&lane->users_lock);
+	list_for_each_entry(user, &lane->user_list, lane_entry) {
+		if (user->silent == READ_ONCE(lane->silent))
+			continue;
+		WRITE_ONCE(user->silent, !user->silent);
+		set_bit(SHIFT_LINK_NEWS_UP, &user->news);
+		shift_qp_kick(user->sqp, SHIFT_QPB_LINKS);
+	}
+	mutex_unlock(&lane->users_lock);
+}
+
 /**
  * shift_lane_ready - can there be a lane now?
  * @lane: its timer has run out.
@@ -32,6 +48,8 @@ bool shift_lane_ready(struct shift_link *lane)
 	spin_unlock_irq(&link->lock);
 	if (up && !ready)
 		shift_lane_absolve(lane);
+	else
+		lane_refresh(lane);
 	return ready;
 }
 
@@ -48,7 +66,7 @@ bool shift_lane_welcome(struct shift_link *link, const u8 *boot_id)
 	bool welcome;
 
 	spin_lock_irq(&link->lock);
-	welcome = link->conn && link->conn->form.caps & SHIFT_MSG_CAP_LANES &&
+	welcome = link->up && link->conn->form.caps & SHIFT_MSG_CAP_LANES &&
 		  !memcmp(link->conn->boot_id, boot_id, sizeof(link->conn->boot_id));
 	spin_unlock_irq(&link->lock);
 	return welcome;
@@ -119,14 +137,10 @@ void shift_lane_down(struct shift_link *lane, bool silent)
  */
 void shift_lane_absolve(struct shift_link *lane)
 {
-	bool was;
-
 	spin_lock_irq(&lane->lock);
-	was = lane->silent;
 	WRITE_ONCE(lane->silent, false);
 	spin_unlock_irq(&lane->lock);
-	if (was)
-		lane_tell(lane, SHIFT_LINK_NEWS_UP);
+	lane_refresh(lane);
 }
 
 /**

@@ -232,6 +232,34 @@ struct shift_link *shift_link_find_lane(struct shift_link *base, u8 tclass, bool
 }
 
 /**
+ * shift_link_end_lanes - a link is about to come up: its lanes begin anew
+ * @base: the link.
+ *
+ * Those of its connection before may lead to a kernel that has gone, and what is known of a class
+ * may be about a path that was dead as a whole.
+ *
+ * Context: process, may sleep.
+ */
+void shift_link_end_lanes(struct shift_link *base)
+{
+	struct shift_link *link;
+
+	mutex_lock(&shift_links_lock);
+	hash_for_each_possible(shift_link_table, link, hash, link_hash(&base->local, &base->remote)) {
+		if (link->base != base)
+			continue;
+		spin_lock_irq(&link->lock);
+		if (link->pending)
+			shift_conn_retire(link->pending, "its link is connected anew", 0);
+		if (link->conn)
+			shift_conn_retire(link->conn, "its link is connected anew", 0);
+		WRITE_ONCE(link->silent, false);
+		spin_unlock_irq(&link->lock);
+	}
+	mutex_unlock(&shift_links_lock);
+}
+
+/**
  * shift_link_retry_lanes - a link has come up: its lanes look whether they can be connected
  * @base: the link.
  *

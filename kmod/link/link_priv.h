@@ -202,6 +202,7 @@ extern const struct shift_link_ops *shift_link_ops;
 struct shift_link *shift_link_find(struct ib_device *dev, const union ib_gid *local,
 				   const union ib_gid *remote);
 struct shift_link *shift_link_find_lane(struct shift_link *base, u8 tclass, bool connect);
+void shift_link_end_lanes(struct shift_link *base);
 void shift_link_retry_lanes(struct shift_link *base);
 void shift_links_allow(bool allowed);
 void shift_link_unref(struct shift_link *link);

@@ -243,15 +243,17 @@ static void link_deliver_up(struct shift_link *link, struct shift_conn *c)
 	restarted = !link->base &&
 		    memcmp(link->peer_boot_id, c->boot_id, sizeof(c->boot_id));
 	memcpy(link->peer_boot_id, c->boot_id, sizeof(c->boot_id));
+	WRITE_ONCE(link->silent, false);
 	spin_unlock_irq(&link->lock);
 
 	if (restarted)
 		shift_link_tell(link, SHIFT_LINK_NEWS_RESTARTED);
+	if (!link->base)
+		shift_link_end_lanes(link);
 
 	spin_lock_irq(&link->lock);
 	if (link->conn == c) {
 		link->up = true;
-		WRITE_ONCE(link->silent, false);
 		link->connects++;
 		link->failures = 0;
 		c->told = true;
