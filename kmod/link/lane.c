@@ -109,6 +109,14 @@ void shift_lane_up(struct shift_link *lane)
 	lane_tell(lane, SHIFT_LINK_NEWS_UP);
 }
 
+static void lane_beat_link(struct shift_link *link)
+{
+	spin_lock_irq(&link->lock);
+	if (link->up)
+		shift_link_beat(link);
+	spin_unlock_irq(&link->lock);
+}
+
 /**
  * shift_lane_down - a lane has gone down
  * @lane: referenced.
@@ -123,6 +131,9 @@ void shift_lane_down(struct shift_link *lane, bool silent)
 	lane_note(lane, false);
 	if (silent)
 		shift_stat_inc(SHIFT_STAT_LANES_SILENT);
+	/* one that is not guarded would not find out that it is no better */
+	if (silent)
+		lane_beat_link(lane->base);
 	if (silent || READ_ONCE(lane->base->silent))
 		lane_tell(lane, SHIFT_LINK_NEWS_SILENT);
 }
