@@ -210,7 +210,13 @@ def class_dies(dead, bed):
     finally:
         keep_class(bed)
     heard(bed, 0, [TOS >> 2])
-    shift.home(bed, 4)
+    # those that have not left are not among these
+
+    def returned():
+        shift.ctl(client, "pair", "undrain", bed.nics.default)
+        return all(of_class(node, own) <= set(shift.alike(bed, "returned"))
+                   for node, own in zip(nodes, qpns[dead]))
+    wait_for("QPs of the class that was dead are home", returned, 90)
     for verify in verifies.values():
         verify.more(2)
         verify.finish()
