@@ -410,7 +410,7 @@ static int listen_lane(struct rdma_cm_id *cm_id, const struct rdma_cm_event *eve
 
 	if (!shift_lane_welcome(link, peer->boot_id))
 		return -ENOTCONN;
-	lane = shift_link_find_lane(link, cm_id->route.path_rec->traffic_class, false);
+	lane = shift_lane_find(link, cm_id->route.path_rec->traffic_class, false);
 	if (IS_ERR(lane))
 		return PTR_ERR(lane);
 	err = listen_accept(cm_id, event, lane);

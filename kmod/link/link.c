@@ -14,12 +14,12 @@
 #include "link/link_priv.h"
 #include "pure/msg.h"
 
-/* protects the table, not what is in its links */
-static DEFINE_MUTEX(shift_links_lock);
+/* protects the table and lists of lanes, not what is in its links */
+DEFINE_MUTEX(shift_links_lock);
 static LIST_HEAD(shift_links);
 static DEFINE_HASHTABLE(shift_link_table, 10);
 static u32 shift_link_last_id;
-static bool shift_links_closed = true;
+bool shift_links_closed = true;
 
 static void link_free(struct kref *ref)
 {
@@ -49,8 +49,17 @@ static u32 link_hash(const union ib_gid *local, const union ib_gid *remote)
 
 /* The table */
 
-static struct shift_link *link_alloc(struct ib_device *dev, const union ib_gid *local,
-				     const union ib_gid *remote)
+/**
+ * shift_link_alloc - make a link that is not in the table yet
+ * @dev: RDMA device; NULL: to be set before shift_link_add().
+ * @local: GID of it.
+ * @remote: GID of the peer.
+ *
+ * Context: process, may sleep, allocates with GFP_NOIO.
+ * Return: the link, which kfree() frees as long as it is not in the table; NULL: no memory.
+ */
+struct shift_link *shift_link_alloc(struct ib_device *dev, const union ib_gid *local,
+				    const union ib_gid *remote)
 {
 	struct shift_link *link = kzalloc(sizeof(*link), GFP_NOIO);
 
@@ -59,6 +68,8 @@ static struct shift_link *link_alloc(struct ib_device *dev, const union ib_gid *
 	kref_init(&link->ref);
 	INIT_HLIST_NODE(&link->hash);
 	INIT_LIST_HEAD(&link->list);
+	INIT_LIST_HEAD(&link->lanes);
+	INIT_LIST_HEAD(&link->sibling);
 	INIT_HLIST_NODE(&link->neigh.hash);
 	link->dev = dev;
 	link->local = *local;
@@ -90,8 +101,13 @@ static struct shift_link *link_lookup(struct ib_device *dev, const union ib_gid 
 	return NULL;
 }
 
-/* Enter a link in the table. */
-static void link_add(struct shift_link *link)
+/**
+ * shift_link_add - enter a link in the table
+ * @link: nobody else's yet.
+ *
+ * Context: process, shift_links_lock held.
+ */
+void shift_link_add(struct shift_link *link)
 {
 	lockdep_assert_held(&shift_links_lock);
 	link->id = ++shift_link_last_id;
@@ -102,8 +118,14 @@ static void link_add(struct shift_link *link)
 	hash_add(shift_link_table, &link->hash, link_hash(&link->local, &link->remote));
 }
 
-/* One user more; @connect: the first one has it connected. */
-static void link_hold(struct shift_link *link, bool connect)
+/**
+ * shift_link_hold - one user more, for shift_link_put()
+ * @link: in the table.
+ * @connect: the first user has it connected.
+ *
+ * Context: process, shift_links_lock held.
+ */
+void shift_link_hold(struct shift_link *link, bool connect)
 {
 	lockdep_assert_held(&shift_links_lock);
 	kref_get(&link->ref);
@@ -120,7 +142,7 @@ static struct shift_link *link_find(struct ib_device *dev, const union ib_gid *l
 {
 	struct shift_link *link, *new;
 
-	new = link_alloc(dev, local, remote);
+	new = shift_link_alloc(dev, local, remote);
 	if (!new)
 		return ERR_PTR(-ENOMEM);
 
@@ -133,9 +155,9 @@ static struct shift_link *link_find(struct ib_device *dev, const union ib_gid *l
 	if (!link) {
 		link = new;
 		new = NULL;
-		link_add(link);
+		shift_link_add(link);
 	}
-	link_hold(link, connect);
+	shift_link_hold(link, connect);
 out:
 	mutex_unlock(&shift_links_lock);
 	kfree(new);
@@ -157,131 +179,6 @@ struct shift_link *shift_link_find(struct ib_device *dev, const union ib_gid *lo
 	return link_find(dev, local, remote, false);
 }
 
-/* Lanes */
-
-/* The lane of a class; NULL: there is none.  @used, @all: how many others are used, and there. */
-static struct shift_link *lane_lookup(struct shift_link *base, u8 tclass, unsigned int *used,
-				      unsigned int *all)
-{
-	struct shift_link *link;
-
-	lockdep_assert_held(&shift_links_lock);
-	*used = 0;
-	*all = 0;
-	hash_for_each_possible(shift_link_table, link, hash, link_hash(&base->local, &base->remote)) {
-		if (link->base != base)
-			continue;
-		if (link->tclass == tclass)
-			return link;
-		*used += !!READ_ONCE(link->users);
-		(*all)++;
-	}
-	return NULL;
-}
-
-/**
- * shift_link_find_lane - find or make the lane of a link in a traffic class, as a user
- * @base: the link, no lane; referenced.
- * @tclass: the class; its ECN bits are ignored.
- * @connect: have it connected in the background, if this side is the one to connect.
- *
- * SHIFT_LINK_LANES classes may be used at a time.  One that was used before goes with its next
- * heartbeat; what a peer asks for has to wait until it has.
- *
- * Context: process, may sleep, allocates with GFP_NOIO.
- * Return: the lane, for shift_link_put(), or ERR_PTR: -ENOMEM, -ESHUTDOWN, -ENODEV, -EBUSY (too many
- * classes).
- */
-struct shift_link *shift_link_find_lane(struct shift_link *base, u8 tclass, bool connect)
-{
-	struct shift_link *lane, *new = NULL;
-	unsigned int used, all;
-	struct ib_device *dev;
-
-	tclass &= SHIFT_LINK_CLASS;
-	mutex_lock(&shift_links_lock);
-	while (!(lane = lane_lookup(base, tclass, &used, &all)) && !new) {
-		mutex_unlock(&shift_links_lock);
-		new = link_alloc(NULL, &base->local, &base->remote);
-		if (!new)
-			return ERR_PTR(-ENOMEM);
-		mutex_lock(&shift_links_lock);
-	}
-	/* whoever takes the device away after this finds the lane, too */
-	dev = READ_ONCE(base->dev);
-	if (shift_links_closed) {
-		lane = ERR_PTR(-ESHUTDOWN);
-	} else if (!dev) {
-		lane = ERR_PTR(-ENODEV);
-	} else if (!lane && (used >= SHIFT_LINK_LANES || (!connect && all >= SHIFT_LINK_LANES))) {
-		lane = ERR_PTR(-EBUSY);
-	} else if (!lane) {
-		lane = new;
-		new = NULL;
-		lane->dev = dev;
-		lane->tclass = tclass;
-		kref_get(&base->ref);
-		lane->base = base;
-		link_add(lane);
-	}
-	if (!IS_ERR(lane))
-		link_hold(lane, connect);
-	mutex_unlock(&shift_links_lock);
-	kfree(new);
-	return lane;
-}
-
-/**
- * shift_link_end_lanes - a link is about to come up: its lanes begin anew
- * @base: the link.
- *
- * Those of its connection before may lead to a kernel that has gone, and what is known of a class
- * may be about a path that was dead as a whole.
- *
- * Context: process, may sleep.
- */
-void shift_link_end_lanes(struct shift_link *base)
-{
-	struct shift_link *link;
-
-	mutex_lock(&shift_links_lock);
-	hash_for_each_possible(shift_link_table, link, hash, link_hash(&base->local, &base->remote)) {
-		if (link->base != base)
-			continue;
-		spin_lock_irq(&link->lock);
-		if (link->pending)
-			shift_conn_retire(link->pending, "its link is connected anew", 0);
-		if (link->conn)
-			shift_conn_retire(link->conn, "its link is connected anew", 0);
-		WRITE_ONCE(link->silent, false);
-		spin_unlock_irq(&link->lock);
-	}
-	mutex_unlock(&shift_links_lock);
-}
-
-/**
- * shift_link_retry_lanes - a link has come up: its lanes look whether they can be connected
- * @base: the link.
- *
- * Context: process, may sleep.
- */
-void shift_link_retry_lanes(struct shift_link *base)
-{
-	struct shift_link *link;
-
-	mutex_lock(&shift_links_lock);
-	hash_for_each_possible(shift_link_table, link, hash, link_hash(&base->local, &base->remote)) {
-		if (link->base != base)
-			continue;
-		spin_lock_irq(&link->lock);
-		link->failures = 0;
-		if (!link->pending && !link->conn)
-			shift_link_arm(link, &link->timer, 0);
-		spin_unlock_irq(&link->lock);
-	}
-	mutex_unlock(&shift_links_lock);
-}
-
 /* Take a link off the table for good, if it has neither users nor connections. */
 static void link_reap(struct shift_link *link)
 {
@@ -297,6 +194,7 @@ static void link_reap(struct shift_link *link)
 	if (reap) {
 		link->listed = false;
 		list_del(&link->list);
+		list_del(&link->sibling);
 		hash_del(&link->hash);
 	}
 	mutex_unlock(&shift_links_lock);

@@ -128,6 +128,7 @@ struct shift_neigh {
  * @hash, @list, @listed: the table, under shift_links_lock.
  * @active: this side connects, the peer listens.
  * @base: this is a lane of that link, in class @tclass, with a reference; NULL: it is no lane.
+ * @lanes: the lanes of this link, by @sibling; shift_links_lock.
  * @name: present name of @dev, or the last one; written under shift_links_lock and @lock.  Messages
  *	of the kernel's log read it without, and may show a mixture.
  * @neigh: under a lock of link/neigh.c.
@@ -164,6 +165,7 @@ struct shift_link {
 	union ib_gid local, remote;
 	bool active;
 	struct shift_link *base;
+	struct list_head lanes, sibling;
 	u8 tclass;
 	struct shift_neigh neigh;
 
@@ -197,13 +199,16 @@ struct shift_link {
 };
 
 extern struct workqueue_struct *shift_link_cm_wq, *shift_link_beat_wq, *shift_link_wq;
+extern struct mutex shift_links_lock;
+extern bool shift_links_closed;
 extern unsigned short shift_link_port;
 extern const struct shift_link_ops *shift_link_ops;
 struct shift_link *shift_link_find(struct ib_device *dev, const union ib_gid *local,
 				   const union ib_gid *remote);
-struct shift_link *shift_link_find_lane(struct shift_link *base, u8 tclass, bool connect);
-void shift_link_end_lanes(struct shift_link *base);
-void shift_link_retry_lanes(struct shift_link *base);
+struct shift_link *shift_link_alloc(struct ib_device *dev, const union ib_gid *local,
+				    const union ib_gid *remote);
+void shift_link_add(struct shift_link *link);
+void shift_link_hold(struct shift_link *link, bool connect);
 void shift_links_allow(bool allowed);
 void shift_link_unref(struct shift_link *link);
 void shift_link_let_go(struct shift_link *link);
@@ -234,6 +239,9 @@ int shift_conn_post_send(struct shift_conn *c, const struct shift_msg *m);
 int shift_conn_connect(struct shift_link *link);
 bool shift_link_try(const struct ib_device *dev, const union ib_gid *remote);
 struct shift_link *shift_link_beside(const union ib_gid *remote);
+struct shift_link *shift_lane_find(struct shift_link *base, u8 tclass, bool connect);
+void shift_lanes_end(struct shift_link *base);
+void shift_lanes_retry(struct shift_link *base);
 bool shift_lane_ready(struct shift_link *lane);
 bool shift_lane_welcome(struct shift_link *link, const u8 *boot_id);
 void shift_lane_up(struct shift_link *lane);

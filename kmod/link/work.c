@@ -249,7 +249,7 @@ static void link_deliver_up(struct shift_link *link, struct shift_conn *c)
 	if (restarted)
 		shift_link_tell(link, SHIFT_LINK_NEWS_RESTARTED);
 	if (!link->base)
-		shift_link_end_lanes(link);
+		shift_lanes_end(link);
 
 	spin_lock_irq(&link->lock);
 	if (link->conn == c) {
@@ -271,7 +271,7 @@ static void link_deliver_up(struct shift_link *link, struct shift_conn *c)
 		shift_session_join(link, c->node);
 		shift_link_ops->changed(link);
 		shift_link_tell(link, SHIFT_LINK_NEWS_UP);
-		shift_link_retry_lanes(link);
+		shift_lanes_retry(link);
 	}
 }
 
