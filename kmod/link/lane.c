@@ -52,8 +52,8 @@ static void lane_add(struct shift_link *lane, struct shift_link *base, u8 tclass
  * heartbeat; what a peer asks for has to wait until it has.
  *
  * Context: process, may sleep, allocates with GFP_NOIO.
- * Return: the lane, for shift_link_put(), or ERR_PTR: -ENOMEM, -ESHUTDOWN, -ENODEV, -EBUSY (too many
- * classes).
+ * Return: the lane, for shift_link_put(), or ERR_PTR: -ENOMEM, -ESHUTDOWN, -ENODEV, -EBUSY (too
+ * many classes).
  */
 struct shift_link *shift_lane_find(struct shift_link *base, u8 tclass, bool connect)
 {
