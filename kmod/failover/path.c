@@ -210,10 +210,15 @@ bool shift_path_healthy(struct shift_qp *sqp)
  */
 void shift_path_take_link(struct shift_qp *sqp, int i, struct shift_link *link)
 {
+	struct shift_link *lane;
+
 	lockdep_assert_held(&sqp->lock);
 	sqp->peer.link[i] = link;
-	if (link)
-		shift_link_use(link, &sqp->peer.use[i], sqp->app.attr.ah_attr.grh.traffic_class);
+	if (!link)
+		return;
+	/* without a lane the link speaks for its class, too */
+	lane = shift_link_lane(link, sqp->app.attr.ah_attr.grh.traffic_class, true);
+	shift_link_use(link, &sqp->peer.use[i], IS_ERR(lane) ? NULL : lane);
 }
 
 /**
@@ -225,12 +230,14 @@ void shift_path_take_link(struct shift_qp *sqp, int i, struct shift_link *link)
  */
 void shift_path_drop_link(struct shift_qp *sqp, int i)
 {
-	struct shift_link *link = sqp->peer.link[i];
+	struct shift_link *lane, *link = sqp->peer.link[i];
 
 	lockdep_assert_held(&sqp->lock);
 	sqp->peer.link[i] = NULL;
 	if (!link)
 		return;
-	shift_link_unuse(link, &sqp->peer.use[i]);
+	lane = shift_link_unuse(link, &sqp->peer.use[i]);
+	if (lane)
+		shift_link_put(lane);
 	shift_link_put(link);
 }

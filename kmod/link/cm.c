@@ -18,7 +18,7 @@
 #include "pure/msg.h"
 
 #define SHIFT_HELLO_MAGIC	0x53484c4fu	/* "SHLO" */
-#define SHIFT_HELLO_LANE	0x53484c4eu	/* "SHLN": for a lane; modules without lanes refuse it */
+#define SHIFT_HELLO_LANE	0x53484c4eu	/* "SHLN": modules without lanes refuse it */
 #define SHIFT_HELLO_VERSION	3	/* of struct shift_hello; both ends need the same */
 
 #define SHIFT_CONN_RESOLVE	2000	/* ms for an address or a route */
@@ -410,7 +410,7 @@ static int listen_lane(struct rdma_cm_id *cm_id, const struct rdma_cm_event *eve
 
 	if (!shift_lane_welcome(link, peer->boot_id))
 		return -ENOTCONN;
-	lane = shift_lane_find(link, cm_id->route.path_rec->traffic_class, false);
+	lane = shift_link_lane(link, cm_id->route.path_rec->traffic_class, false);
 	if (IS_ERR(lane))
 		return PTR_ERR(lane);
 	err = listen_accept(cm_id, event, lane);

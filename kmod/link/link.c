@@ -16,10 +16,10 @@
 
 /* protects the table and lists of lanes, not what is in its links */
 DEFINE_MUTEX(shift_links_lock);
-static LIST_HEAD(shift_links);
+LIST_HEAD(shift_links);
 static DEFINE_HASHTABLE(shift_link_table, 10);
 static u32 shift_link_last_id;
-bool shift_links_closed = true;
+static bool shift_links_closed = true;
 
 static void link_free(struct kref *ref)
 {
@@ -49,17 +49,8 @@ static u32 link_hash(const union ib_gid *local, const union ib_gid *remote)
 
 /* The table */
 
-/**
- * shift_link_alloc - make a link that is not in the table yet
- * @dev: RDMA device; NULL: to be set before shift_link_add().
- * @local: GID of it.
- * @remote: GID of the peer.
- *
- * Context: process, may sleep, allocates with GFP_NOIO.
- * Return: the link, which kfree() frees as long as it is not in the table; NULL: no memory.
- */
-struct shift_link *shift_link_alloc(struct ib_device *dev, const union ib_gid *local,
-				    const union ib_gid *remote)
+static struct shift_link *link_alloc(struct ib_device *dev, const union ib_gid *local,
+				     const union ib_gid *remote)
 {
 	struct shift_link *link = kzalloc(sizeof(*link), GFP_NOIO);
 
@@ -101,13 +92,8 @@ static struct shift_link *link_lookup(struct ib_device *dev, const union ib_gid 
 	return NULL;
 }
 
-/**
- * shift_link_add - enter a link in the table
- * @link: nobody else's yet.
- *
- * Context: process, shift_links_lock held.
- */
-void shift_link_add(struct shift_link *link)
+/* Enter a link in the table. */
+static void link_add(struct shift_link *link)
 {
 	lockdep_assert_held(&shift_links_lock);
 	link->id = ++shift_link_last_id;
@@ -118,14 +104,8 @@ void shift_link_add(struct shift_link *link)
 	hash_add(shift_link_table, &link->hash, link_hash(&link->local, &link->remote));
 }
 
-/**
- * shift_link_hold - one user more, for shift_link_put()
- * @link: in the table.
- * @connect: the first user has it connected.
- *
- * Context: process, shift_links_lock held.
- */
-void shift_link_hold(struct shift_link *link, bool connect)
+/* One user more; @connect: the first one has it connected. */
+static void link_hold(struct shift_link *link, bool connect)
 {
 	lockdep_assert_held(&shift_links_lock);
 	kref_get(&link->ref);
@@ -142,7 +122,7 @@ static struct shift_link *link_find(struct ib_device *dev, const union ib_gid *l
 {
 	struct shift_link *link, *new;
 
-	new = shift_link_alloc(dev, local, remote);
+	new = link_alloc(dev, local, remote);
 	if (!new)
 		return ERR_PTR(-ENOMEM);
 
@@ -155,9 +135,9 @@ static struct shift_link *link_find(struct ib_device *dev, const union ib_gid *l
 	if (!link) {
 		link = new;
 		new = NULL;
-		shift_link_add(link);
+		link_add(link);
 	}
-	shift_link_hold(link, connect);
+	link_hold(link, connect);
 out:
 	mutex_unlock(&shift_links_lock);
 	kfree(new);
@@ -179,8 +159,85 @@ struct shift_link *shift_link_find(struct ib_device *dev, const union ib_gid *lo
 	return link_find(dev, local, remote, false);
 }
 
-/* Take a link off the table for good, if it has neither users nor connections. */
-static void link_reap(struct shift_link *link)
+/* The lane of a class; NULL: there is none.  @used, @all: how many others are used, and there. */
+static struct shift_link *lane_lookup(struct shift_link *base, u8 tclass, unsigned int *used,
+				      unsigned int *all)
+{
+	struct shift_link *lane;
+
+	lockdep_assert_held(&shift_links_lock);
+	*used = 0;
+	*all = 0;
+	list_for_each_entry(lane, &base->lanes, sibling) {
+		if (lane->tclass == tclass)
+			return lane;
+		*used += !!READ_ONCE(lane->users);
+		(*all)++;
+	}
+	return NULL;
+}
+
+/* Enter a new lane in the table. */
+static void lane_add(struct shift_link *lane, struct shift_link *base, u8 tclass)
+{
+	lockdep_assert_held(&shift_links_lock);
+	/* whoever takes it away from @base after this finds the lane, too */
+	lane->dev = base->dev;
+	lane->tclass = tclass;
+	kref_get(&base->ref);
+	lane->base = base;
+	list_add_tail(&lane->sibling, &base->lanes);
+	link_add(lane);
+}
+
+/**
+ * shift_link_lane - find or make the lane of a link in a traffic class, as a user
+ * @base: the link, no lane; referenced.
+ * @tclass: the class; its ECN bits are ignored.
+ * @connect: have it connected in the background, if this side is the one to connect.
+ *
+ * SHIFT_LINK_LANES classes may be used at a time.  One that was used before goes with its next
+ * heartbeat; what a peer asks for has to wait until it has.
+ *
+ * Context: process, may sleep, allocates with GFP_NOIO.
+ * Return: the lane, for shift_link_put(), or ERR_PTR: -ENOMEM, -ESHUTDOWN, -ENODEV, -EBUSY (too
+ * many classes).
+ */
+struct shift_link *shift_link_lane(struct shift_link *base, u8 tclass, bool connect)
+{
+	struct shift_link *lane, *new = link_alloc(NULL, &base->local, &base->remote);
+	unsigned int used, all;
+
+	if (!new)
+		return ERR_PTR(-ENOMEM);
+	tclass &= SHIFT_LINK_CLASS;
+	mutex_lock(&shift_links_lock);
+	lane = lane_lookup(base, tclass, &used, &all);
+	if (shift_links_closed) {
+		lane = ERR_PTR(-ESHUTDOWN);
+	} else if (!READ_ONCE(base->dev)) {
+		lane = ERR_PTR(-ENODEV);
+	} else if (!lane && (connect ? used : all) >= SHIFT_LINK_LANES) {
+		lane = ERR_PTR(-EBUSY);
+	} else if (!lane) {
+		lane = new;
+		new = NULL;
+		lane_add(lane, base, tclass);
+	}
+	if (!IS_ERR(lane))
+		link_hold(lane, connect);
+	mutex_unlock(&shift_links_lock);
+	kfree(new);
+	return lane;
+}
+
+/**
+ * shift_link_reap - take a link off the table for good, if it has neither users nor connections
+ * @link: referenced.
+ *
+ * Context: process, may sleep.
+ */
+void shift_link_reap(struct shift_link *link)
 {
 	bool reap;
 
@@ -216,7 +273,7 @@ void shift_link_let_go(struct shift_link *link)
 	if (!--link->conns)
 		wake_up_all(&link->idle);
 	spin_unlock_irq(&link->lock);
-	link_reap(link);
+	shift_link_reap(link);
 }
 
 static bool link_usable(const union ib_gid *gid)
@@ -259,7 +316,7 @@ void shift_link_put(struct shift_link *link)
 	spin_lock_irq(&link->lock);
 	link->users--;
 	spin_unlock_irq(&link->lock);
-	link_reap(link);
+	shift_link_reap(link);
 	shift_link_unref(link);
 }
 
@@ -426,145 +483,6 @@ int shift_link_walk(int (*fn)(const struct shift_link_info *info, void *arg), vo
 	memalloc_noio_restore(noio);
 	mutex_unlock(&shift_links_lock);
 	return ret;
-}
-
-/* Removal of devices, load and unload of the module */
-
-/* Cut any link of @dev (NULL: of any device) off from its device; it is returned referenced. */
-static struct shift_link *link_cut(struct ib_device *dev)
-{
-	struct shift_link *link;
-
-	mutex_lock(&shift_links_lock);
-	list_for_each_entry(link, &shift_links, list) {
-		spin_lock_irq(&link->lock);
-		if (dev ? link->dev == dev : (link->dev || link->conns)) {
-			kref_get(&link->ref);
-			shift_link_cut_off(link);
-			if (link->pending)
-				shift_conn_retire(link->pending, "device removed", 0);
-			if (link->conn)
-				shift_conn_retire(link->conn, "device removed", 0);
-			spin_unlock_irq(&link->lock);
-			mutex_unlock(&shift_links_lock);
-			return link;
-		}
-		spin_unlock_irq(&link->lock);
-	}
-	mutex_unlock(&shift_links_lock);
-	return NULL;
-}
-
-static bool link_has_conns(struct shift_link *link)
-{
-	bool has;
-
-	spin_lock_irq(&link->lock);
-	has = link->conns;
-	spin_unlock_irq(&link->lock);
-	return has;
-}
-
-/**
- * shift_link_device_gone - end the links of a device
- * @dev: it is not used any more on return; NULL: all devices.
- *
- * Context: process, sleeps; the caller holds no lock that RDMA CM's handlers or
- * the callbacks of links could take.
- */
-void shift_link_device_gone(struct ib_device *dev)
-{
-	struct shift_link *link;
-
-	while ((link = link_cut(dev))) {
-		wait_event(link->idle, !link_has_conns(link));
-		link_reap(link);
-		shift_link_unref(link);
-	}
-}
-
-/**
- * shift_link_device_up - a port is usable again: try to connect its links now
- * @dev: its device.
- *
- * Context: process, may sleep.
- */
-void shift_link_device_up(struct ib_device *dev)
-{
-	struct shift_link *link;
-
-	mutex_lock(&shift_links_lock);
-	list_for_each_entry(link, &shift_links, list) {
-		spin_lock_irq(&link->lock);
-		if (link->dev == dev)
-			shift_link_retry_now(link);
-		spin_unlock_irq(&link->lock);
-	}
-	mutex_unlock(&shift_links_lock);
-}
-
-/**
- * shift_link_peer_set - a node is in the directory now, or has other GIDs: connect its links
- * @node: its name.
- *
- * Context: process, may sleep.
- */
-void shift_link_peer_set(const char *node)
-{
-	char name[SHIFT_NODE_MAX];
-	struct shift_link *link;
-
-	mutex_lock(&shift_links_lock);
-	list_for_each_entry(link, &shift_links, list) {
-		if (shift_peer_node(&link->remote, name) || strcmp(name, node))
-			continue;
-		spin_lock_irq(&link->lock);
-		shift_link_retry_now(link);
-		spin_unlock_irq(&link->lock);
-	}
-	mutex_unlock(&shift_links_lock);
-}
-
-/**
- * shift_link_peer_del - a node is in the directory no more: end its links
- * @node: its name.
- *
- * Context: process, may sleep.
- */
-void shift_link_peer_del(const char *node)
-{
-	struct shift_link *link;
-
-	mutex_lock(&shift_links_lock);
-	list_for_each_entry(link, &shift_links, list) {
-		spin_lock_irq(&link->lock);
-		if (link->conn && !strcmp(link->conn->node, node))
-			shift_conn_retire(link->conn, "its node was removed from the directory", 0);
-		spin_unlock_irq(&link->lock);
-	}
-	mutex_unlock(&shift_links_lock);
-}
-
-/**
- * shift_link_device_renamed - show a device's links under its new name
- * @dev: the device; the RDMA core holds a lock, so that the name is stable.
- *
- * Operators, and shiftd, know by the name which device of a pair a link belongs to.
- *
- * Context: process, may sleep.
- */
-void shift_link_device_renamed(struct ib_device *dev)
-{
-	struct shift_link *link;
-
-	mutex_lock(&shift_links_lock);
-	list_for_each_entry(link, &shift_links, list) {
-		spin_lock_irq(&link->lock);
-		if (link->dev == dev)
-			strscpy(link->name, dev_name(&dev->dev), sizeof(link->name));
-		spin_unlock_irq(&link->lock);
-	}
-	mutex_unlock(&shift_links_lock);
 }
 
 /**

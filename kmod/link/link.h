@@ -77,8 +77,10 @@ void shift_link_put(struct shift_link *link);	/* process context */
 /* to be called after shift_peer_set() and shift_peer_del() */
 void shift_link_peer_set(const char *node);
 void shift_link_peer_del(const char *node);
-void shift_link_use(struct shift_link *link, struct shift_link_user *user, u8 tclass);
-void shift_link_unuse(struct shift_link *link, struct shift_link_user *user);
+/* a link's heartbeats in a class; for shift_link_put() */
+struct shift_link *shift_link_lane(struct shift_link *base, u8 tclass, bool connect);
+void shift_link_use(struct shift_link *link, struct shift_link_user *user, struct shift_link *lane);
+struct shift_link *shift_link_unuse(struct shift_link *link, struct shift_link_user *user);
 /* one protected QP more, or less */
 void shift_link_guard(struct shift_link *link, const struct shift_link_user *user, bool on);
 /* RDMA CM posts a request to disconnect; any context */

@@ -200,17 +200,14 @@ struct shift_link {
 
 extern struct workqueue_struct *shift_link_cm_wq, *shift_link_beat_wq, *shift_link_wq;
 extern struct mutex shift_links_lock;
-extern bool shift_links_closed;
+extern struct list_head shift_links;
 extern unsigned short shift_link_port;
 extern const struct shift_link_ops *shift_link_ops;
 struct shift_link *shift_link_find(struct ib_device *dev, const union ib_gid *local,
 				   const union ib_gid *remote);
-struct shift_link *shift_link_alloc(struct ib_device *dev, const union ib_gid *local,
-				    const union ib_gid *remote);
-void shift_link_add(struct shift_link *link);
-void shift_link_hold(struct shift_link *link, bool connect);
 void shift_links_allow(bool allowed);
 void shift_link_unref(struct shift_link *link);
+void shift_link_reap(struct shift_link *link);
 void shift_link_let_go(struct shift_link *link);
 void shift_link_init_work(struct shift_link *link);
 int shift_link_beat(struct shift_link *link);
@@ -239,17 +236,11 @@ int shift_conn_post_send(struct shift_conn *c, const struct shift_msg *m);
 int shift_conn_connect(struct shift_link *link);
 bool shift_link_try(const struct ib_device *dev, const union ib_gid *remote);
 struct shift_link *shift_link_beside(const union ib_gid *remote);
-struct shift_link *shift_lane_find(struct shift_link *base, u8 tclass, bool connect);
-void shift_lanes_end(struct shift_link *base);
-void shift_lanes_retry(struct shift_link *base);
 bool shift_lane_ready(struct shift_link *lane);
 bool shift_lane_welcome(struct shift_link *link, const u8 *boot_id);
 void shift_lane_up(struct shift_link *lane);
 void shift_lane_down(struct shift_link *lane, bool silent);
 void shift_lane_absolve(struct shift_link *lane);
-void shift_lane_use(struct shift_link *link, struct shift_link_user *user, u8 tclass);
-void shift_lane_unuse(struct shift_link *lane, struct shift_link_user *user);
-bool shift_lane_is_up(const struct shift_link_user *user);
 void shift_dreq_init(void);
 void shift_dreq_uninit(void);
 void shift_neigh_note(struct shift_link *link, const struct rdma_dev_addr *addr);

@@ -14,15 +14,21 @@
  * shift_link_use - a QP gets the news of a link from here on
  * @link: the QP has a reference.
  * @user: on no list.
- * @tclass: in which its packets travel.
+ * @lane: heartbeats in the class of its packets, of which it has a reference; NULL: there are none.
  *
  * For what happened before, look at user->up and at the link's state after this.
  *
  * Context: process, may sleep.
  */
-void shift_link_use(struct shift_link *link, struct shift_link_user *user, u8 tclass)
+void shift_link_use(struct shift_link *link, struct shift_link_user *user, struct shift_link *lane)
 {
-	shift_lane_use(link, user, tclass);
+	user->lane = lane;
+	if (lane) {
+		mutex_lock(&lane->users_lock);
+		WRITE_ONCE(user->silent, READ_ONCE(lane->silent));
+		list_add_tail(&user->lane_entry, &lane->user_list);
+		mutex_unlock(&lane->users_lock);
+	}
 	mutex_lock(&link->users_lock);
 	WRITE_ONCE(user->up, shift_link_state(link) == SHIFT_LINK_UP);
 	list_add_tail(&user->entry, &link->user_list);
@@ -35,8 +41,9 @@ void shift_link_use(struct shift_link *link, struct shift_link_user *user, u8 tc
  * @user: on its list.
  *
  * Context: process, may sleep.
+ * Return: its lane, of which it has no use any more; NULL: it had none.
  */
-void shift_link_unuse(struct shift_link *link, struct shift_link_user *user)
+struct shift_link *shift_link_unuse(struct shift_link *link, struct shift_link_user *user)
 {
 	struct shift_link *lane;
 
@@ -46,16 +53,22 @@ void shift_link_unuse(struct shift_link *link, struct shift_link_user *user)
 	lane = user->lane;
 	user->lane = NULL;
 	mutex_unlock(&link->users_lock);
-	if (lane)
-		shift_lane_unuse(lane, user);
+	if (lane) {
+		mutex_lock(&lane->users_lock);
+		list_del_init(&user->lane_entry);
+		WRITE_ONCE(user->silent, false);
+		mutex_unlock(&lane->users_lock);
+	}
 	WRITE_ONCE(user->news, 0);
+	return lane;
 }
 
 /* What a QP hears of its link: silence is no news to one whose own class is not silent. */
 static enum shift_link_news user_news(const struct shift_link_user *user,
 				      enum shift_link_news news)
 {
-	if (news != SHIFT_LINK_NEWS_SILENT || !shift_lane_is_up(user))
+	if (news != SHIFT_LINK_NEWS_SILENT || !user->lane ||
+	    shift_link_state(user->lane) != SHIFT_LINK_UP)
 		return news;
 	shift_stat_inc(SHIFT_STAT_SPARED);
 	return SHIFT_LINK_NEWS_DOWN;

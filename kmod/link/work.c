@@ -230,6 +230,43 @@ void shift_link_queue(struct shift_link *link, struct shift_link_item *item)
 		shift_link_unref(link);
 }
 
+/*
+ * A link is about to come up: its lanes begin anew.  Those of its connection before may lead to a
+ * kernel that has gone, and what is known of a class may be about a path that was dead as a whole.
+ */
+static void link_end_lanes(struct shift_link *base)
+{
+	struct shift_link *lane;
+
+	mutex_lock(&shift_links_lock);
+	list_for_each_entry(lane, &base->lanes, sibling) {
+		spin_lock_irq(&lane->lock);
+		if (lane->pending)
+			shift_conn_retire(lane->pending, "its link is connected anew", 0);
+		if (lane->conn)
+			shift_conn_retire(lane->conn, "its link is connected anew", 0);
+		WRITE_ONCE(lane->silent, false);
+		spin_unlock_irq(&lane->lock);
+	}
+	mutex_unlock(&shift_links_lock);
+}
+
+/* A link has come up: its lanes look whether they can be connected. */
+static void link_retry_lanes(struct shift_link *base)
+{
+	struct shift_link *lane;
+
+	mutex_lock(&shift_links_lock);
+	list_for_each_entry(lane, &base->lanes, sibling) {
+		spin_lock_irq(&lane->lock);
+		lane->failures = 0;
+		if (!lane->pending && !lane->conn)
+			shift_link_arm(lane, &lane->timer, 0);
+		spin_unlock_irq(&lane->lock);
+	}
+	mutex_unlock(&shift_links_lock);
+}
+
 static void link_deliver_up(struct shift_link *link, struct shift_conn *c)
 {
 	bool restarted;
@@ -249,7 +286,7 @@ static void link_deliver_up(struct shift_link *link, struct shift_conn *c)
 	if (restarted)
 		shift_link_tell(link, SHIFT_LINK_NEWS_RESTARTED);
 	if (!link->base)
-		shift_lanes_end(link);
+		link_end_lanes(link);
 
 	spin_lock_irq(&link->lock);
 	if (link->conn == c) {
@@ -271,8 +308,16 @@ static void link_deliver_up(struct shift_link *link, struct shift_conn *c)
 		shift_session_join(link, c->node);
 		shift_link_ops->changed(link);
 		shift_link_tell(link, SHIFT_LINK_NEWS_UP);
-		shift_lanes_retry(link);
+		link_retry_lanes(link);
 	}
+}
+
+static void link_beat_now(struct shift_link *link)
+{
+	spin_lock_irq(&link->lock);
+	if (link->up)
+		shift_link_beat(link);
+	spin_unlock_irq(&link->lock);
 }
 
 static void link_deliver_down(struct shift_link *link, struct shift_conn *c)
@@ -283,6 +328,9 @@ static void link_deliver_down(struct shift_link *link, struct shift_conn *c)
 		pr_info_ratelimited("link %u: class %u of %s to %pI6c is down: %s (%d)\n",
 				    link->base->id, link->tclass, link->name, link->remote.raw,
 				    c->why, c->status);
+		/* a link that is not guarded would not find out that it is no better */
+		if (c->silent)
+			link_beat_now(link->base);
 		shift_lane_down(link, c->silent);
 		return;
 	}

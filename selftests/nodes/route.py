@@ -116,7 +116,8 @@ def heartbeats(bed):
         each(bed.nodes[:2], lambda node, tos=tos: node.write(
             "/sys/module/rdma_shift/parameters/tos", f"{tos}\n"))
         reconnect(bed)
-        verify = start(bed, *shape(4096, 1), "--ops", "write")
+        # QPs of another class would have heartbeats of their own
+        verify = start(bed, *shape(4096, 1), "--ops", "write", "--tos", tos)
         shift.wait_session(bed, 2)
         other = {"class": f"ip dscp != {tos >> 2}"}
         try:

@@ -54,7 +54,7 @@ bool shift_lane_welcome(struct shift_link *link, const u8 *boot_id)
 	return false;
 }
 
-struct shift_link *shift_lane_find(struct shift_link *base, u8 tclass, bool connect)
+struct shift_link *shift_link_lane(struct shift_link *base, u8 tclass, bool connect)
 {
 	sim_fail("a lane is made for a peer that is not welcome");
 	return ERR_PTR(-EBUSY);
