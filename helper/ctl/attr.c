@@ -12,7 +12,7 @@
 #include "lib/names.h"
 #include "lib/peer.h"
 
-enum kind { STR, U32, U64, ENUM, GID, UUID, GUID, FLAG, BITS };
+enum kind { STR, U32, U64, ENUM, GID, UUID, GUID, FLAG, BITS, BITS64 };
 
 static const struct {
 	int attr;
@@ -47,6 +47,7 @@ static const struct {
 	{ SHIFT_A_PROVEN,	"proven",	FLAG },
 	{ SHIFT_A_MSG_VERSION,	"msg_version",	U32 },
 	{ SHIFT_A_MSG_CAPS,	"msg_caps",	BITS },
+	{ SHIFT_A_DSCPS,	"dscps",	BITS64 },
 	{ SHIFT_A_CONNECTS,	"connects",	U64 },
 	{ SHIFT_A_ACKED,	"acked",	U64 },
 	{ SHIFT_A_QPN,		"qpn",		U32 },
@@ -74,13 +75,13 @@ static const struct {
 };
 
 /* The numbers of the bits that are set. */
-static struct json_object *bits_of(unsigned int mask)
+static struct json_object *bits_of(unsigned long long mask)
 {
 	struct json_object *bits = json_object_new_array();
 	int i;
 
-	for (i = 0; i < 32; i++)
-		if (mask & 1u << i)
+	for (i = 0; i < 64; i++)
+		if (mask & 1ull << i)
 			json_object_array_add(bits, json_object_new_int(i));
 	return bits;
 }
@@ -123,6 +124,8 @@ static struct json_object *value_of(const struct nlattr *attr, enum kind kind,
 		return json_object_new_boolean(1);
 	case BITS:
 		return bits_of(nla_get_u32(attr));
+	case BITS64:
+		return bits_of(nla_get_u64(attr));
 	}
 	return NULL;
 }

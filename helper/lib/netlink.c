@@ -90,6 +90,7 @@ static struct nla_policy attr_policy[SHIFT_A_MAX + 1] = {
 	[SHIFT_A_PROVEN]	= { .type = NLA_FLAG },
 	[SHIFT_A_MSG_VERSION]	= { .type = NLA_U32 },
 	[SHIFT_A_MSG_CAPS]	= { .type = NLA_U32 },
+	[SHIFT_A_DSCPS]		= { .type = NLA_U64 },
 	[SHIFT_A_PROOF_HELD]	= { .type = NLA_U32 },
 	[SHIFT_A_PROOF_FAILED]	= { .type = NLA_U32 },
 	[SHIFT_A_BACKUP_PROOF_HELD] = { .type = NLA_U32 },

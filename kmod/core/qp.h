@@ -46,16 +46,29 @@ enum shift_link_news {
  * @entry: in the list; the link's users_lock.
  * @sqp: the QP.  It leaves the list before its last reference is dropped.
  * @known: it has used a link before; sqp->lock.
+ * @lane: heartbeats of the link in the QP's traffic class; NULL: there are none.  The link's
+ *	users_lock.
+ * @lane_entry: in the list of @lane; users_lock of that.
  * @up: the link is up; written by the link, for readers without a lock.
+ * @silent: the path is silent in the QP's class; written by @lane, for readers without a lock.
  * @news: enum shift_link_news; atomic.  Set by the link, taken by the QP's work item.
  */
 struct shift_link_user {
 	struct list_head entry;
 	struct shift_qp *sqp;
 	bool known;
+	struct shift_link *lane;
+	struct list_head lane_entry;
 	bool up;
+	bool silent;
 	unsigned long news;
 };
+
+/* Does the path of a link look as if it worked for the QP?  Any context. */
+static inline bool shift_link_user_up(const struct shift_link_user *user)
+{
+	return READ_ONCE(user->up) && !READ_ONCE(user->silent);
+}
 
 /**
  * struct shift_arming - one period of a QP on one path, from its connection to its RESET

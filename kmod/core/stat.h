@@ -55,6 +55,8 @@ enum shift_stat {
 	SHIFT_STAT_FLOODED,		/* messages dropped, as a peer sent too many */
 	SHIFT_STAT_DISBELIEVED,		/* errors of processes that began no failover */
 	SHIFT_STAT_STAYED,		/* QPs that went on while heartbeats were lost */
+	SHIFT_STAT_LANES_SILENT,	/* classes of links in which the path went silent */
+	SHIFT_STAT_SPARED,		/* QPs that heard of no silence, as their class works */
 	SHIFT_STAT_KERNEL_QPS,		/* QPs of users in the kernel that were tracked */
 	SHIFT_STAT_KERNEL_POSTS,	/* what such users have posted, and was recorded */
 	SHIFT_STAT_KERNEL_LOST,		/* queues of such users whose record was lost */

@@ -124,6 +124,8 @@ int shift_nl_put_link(struct sk_buff *skb, const struct shift_link_info *info, b
 	    (nla_put_u32(skb, SHIFT_A_MSG_VERSION, info->form.version) ||
 	     nla_put_u32(skb, SHIFT_A_MSG_CAPS, info->form.caps)))
 		return -EMSGSIZE;
+	if (info->dscps && nla_put_u64_64bit(skb, SHIFT_A_DSCPS, info->dscps, SHIFT_A_PAD))
+		return -EMSGSIZE;
 	return info->proven ? nla_put_flag(skb, SHIFT_A_PROVEN) : 0;
 }
 

@@ -244,6 +244,8 @@ SHIFT_STAT_ATTR(paused, SHIFT_STAT_PAUSED);
 SHIFT_STAT_ATTR(flooded, SHIFT_STAT_FLOODED);
 SHIFT_STAT_ATTR(disbelieved, SHIFT_STAT_DISBELIEVED);
 SHIFT_STAT_ATTR(stayed, SHIFT_STAT_STAYED);
+SHIFT_STAT_ATTR(lanes_silent, SHIFT_STAT_LANES_SILENT);
+SHIFT_STAT_ATTR(spared, SHIFT_STAT_SPARED);
 SHIFT_STAT_ATTR(kernel_qps, SHIFT_STAT_KERNEL_QPS);
 SHIFT_STAT_ATTR(kernel_posts, SHIFT_STAT_KERNEL_POSTS);
 SHIFT_STAT_ATTR(kernel_lost, SHIFT_STAT_KERNEL_LOST);
@@ -281,6 +283,8 @@ static struct attribute *shift_stat_attrs[] = {
 	&shift_stat_attr_flooded.attr.attr,
 	&shift_stat_attr_disbelieved.attr.attr,
 	&shift_stat_attr_stayed.attr.attr,
+	&shift_stat_attr_lanes_silent.attr.attr,
+	&shift_stat_attr_spared.attr.attr,
 	&shift_stat_attr_kernel_qps.attr.attr,
 	&shift_stat_attr_kernel_posts.attr.attr,
 	&shift_stat_attr_kernel_lost.attr.attr,

@@ -35,7 +35,7 @@ static bool status_is_path_error(const struct shift_qp *sqp, const struct shift_
 static bool may_cause_failover(const struct shift_qp *sqp, struct shift_account *account)
 {
 	if (!account || READ_ONCE(sqp->sdev->port_down) ||
-	    (!shift_qp_is_loop(sqp) && !READ_ONCE(sqp->peer.use[SHIFT_PATH_DEFAULT].up)) ||
+	    (!shift_qp_is_loop(sqp) && !shift_link_user_up(&sqp->peer.use[SHIFT_PATH_DEFAULT])) ||
 	    shift_account_spend(account))
 		return true;
 	shift_stat_inc(SHIFT_STAT_DISBELIEVED);
@@ -143,7 +143,7 @@ static enum shift_reason run_reason(const struct shift_qp *sqp)
 	if (!shift_srq_movable(sqp))
 		return SHIFT_REASON_SRQ;
 	if (shift_qp_is_loop(sqp) ? shift_path_works(sqp, SHIFT_PATH_BACKUP) :
-				    READ_ONCE(sqp->peer.use[1].up))
+				    shift_link_user_up(&sqp->peer.use[1]))
 		return READ_ONCE(sqp->fo.stuck) ? SHIFT_REASON_OPERATION : SHIFT_REASON_NONE;
 	return SHIFT_REASON_NO_SESSION;
 }

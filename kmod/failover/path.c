@@ -88,8 +88,8 @@ static bool works_to_itself(const struct shift_qp *sqp, u8 path)
 }
 
 /*
- * Is the link of a path up, or is none needed?  Locks: as shift_path_link(); a QP that is connected
- * to itself has no link, and needs none.
+ * Is the link of a path up and its class not silent, or is none needed?  Locks: as
+ * shift_path_link(); a QP that is connected to itself has no link, and needs none.
  */
 bool shift_path_link_up(const struct shift_qp *sqp, u8 path)
 {
@@ -98,7 +98,8 @@ bool shift_path_link_up(const struct shift_qp *sqp, u8 path)
 	if (shift_qp_is_loop(sqp))
 		return works_to_itself(sqp, path);
 	link = shift_path_link(sqp, path);
-	return link && shift_link_state(link) == SHIFT_LINK_UP;
+	return link && shift_link_state(link) == SHIFT_LINK_UP &&
+	       !READ_ONCE(sqp->peer.use[path == SHIFT_PATH_BACKUP].silent);
 }
 
 /* Does a path look as if it worked, by link and port?  Locks: as shift_path_link_up(). */
@@ -209,11 +210,15 @@ bool shift_path_healthy(struct shift_qp *sqp)
  */
 void shift_path_take_link(struct shift_qp *sqp, int i, struct shift_link *link)
 {
+	struct shift_link *lane;
+
 	lockdep_assert_held(&sqp->lock);
 	sqp->peer.link[i] = link;
 	if (!link)
 		return;
-	shift_link_use(link, &sqp->peer.use[i]);
+	/* without a lane the link speaks for its class, too */
+	lane = shift_link_lane(link, sqp->app.attr.ah_attr.grh.traffic_class, true);
+	shift_link_use(link, &sqp->peer.use[i], IS_ERR(lane) ? NULL : lane);
 	/* once: a peer that has it paired again and again gets no more by that */
 	if (!sqp->peer.use[i].known)
 		shift_session_brings(link);
@@ -229,12 +234,14 @@ void shift_path_take_link(struct shift_qp *sqp, int i, struct shift_link *link)
  */
 void shift_path_drop_link(struct shift_qp *sqp, int i)
 {
-	struct shift_link *link = sqp->peer.link[i];
+	struct shift_link *lane, *link = sqp->peer.link[i];
 
 	lockdep_assert_held(&sqp->lock);
 	sqp->peer.link[i] = NULL;
 	if (!link)
 		return;
-	shift_link_unuse(link, &sqp->peer.use[i]);
+	lane = shift_link_unuse(link, &sqp->peer.use[i]);
+	if (lane)
+		shift_link_put(lane);
 	shift_link_put(link);
 }

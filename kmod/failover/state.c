@@ -42,7 +42,7 @@ static void set_state(struct shift_qp *sqp, enum shift_state state)
 		shift_handback_over(sqp);
 	for (i = 0; i < ARRAY_SIZE(sqp->peer.link) && was != is; i++)
 		if (sqp->peer.link[i])
-			shift_link_guard(sqp->peer.link[i], is);
+			shift_link_guard(sqp->peer.link[i], &sqp->peer.use[i], is);
 }
 
 /* Is no operation outstanding for which the peer's progress has to be known? */

@@ -81,7 +81,6 @@ void shift_move_follow(struct shift_qp *sqp)
 {
 	bool broken, moves;
 	u8 path = shift_srq_wanted(sqp, &broken, &moves);
-	struct shift_link *link = path ? shift_path_link(sqp, path) : NULL;
 
 	lockdep_assert_held(&sqp->lock);
 	if (shift_srq_is_overdue(sqp)) {
@@ -98,8 +97,8 @@ void shift_move_follow(struct shift_qp *sqp)
 		shift_failover_fail(sqp, IB_WC_RETRY_EXC_ERR);
 		return;
 	}
-	if (sqp->fo.state != SHIFT_ST_RUN || !link ||
-	    shift_link_state(link) != SHIFT_LINK_UP || !shift_path_healthy(sqp) ||
+	if (sqp->fo.state != SHIFT_ST_RUN || !path || !shift_path_link_up(sqp, path) ||
+	    !shift_path_healthy(sqp) ||
 	    (!sqp->fo.path && shift_provider_movable(sqp)))
 		return;
 	shift_failover_because(sqp, SHIFT_CAUSE_SRQ, moves);
@@ -262,7 +261,7 @@ void shift_failover_backup_gone(struct shift_qp *sqp)
 	}
 	shift_proxy_drop(sqp, SHIFT_PATH_BACKUP);
 	if (sqp->peer.link[1])
-		shift_link_guard(sqp->peer.link[1], false);
+		shift_link_guard(sqp->peer.link[1], &sqp->peer.use[1], false);
 	shift_path_drop_link(sqp, 1);
 	sqp->fo.reason = SHIFT_REASON_DEVICE_GONE;
 	shift_notify_qp(sqp, SHIFT_QP_EV_STATE, ktime_get_real_ns());

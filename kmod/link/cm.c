@@ -18,6 +18,7 @@
 #include "pure/msg.h"
 
 #define SHIFT_HELLO_MAGIC	0x53484c4fu	/* "SHLO" */
+#define SHIFT_HELLO_LANE	0x53484c4eu	/* "SHLN": modules without lanes refuse it */
 #define SHIFT_HELLO_VERSION	3	/* of struct shift_hello; both ends need the same */
 
 #define SHIFT_CONN_RESOLVE	2000	/* ms for an address or a route */
@@ -64,7 +65,7 @@ static void conn_param(struct shift_conn *c, struct shift_hello *hello,
 		       struct rdma_conn_param *param)
 {
 	memset(hello, 0, sizeof(*hello));
-	hello->magic = cpu_to_be32(SHIFT_HELLO_MAGIC);
+	hello->magic = cpu_to_be32(c->link->base ? SHIFT_HELLO_LANE : SHIFT_HELLO_MAGIC);
 	hello->version = SHIFT_HELLO_VERSION;
 	hello->oldest = SHIFT_MSG_OLDEST;
 	hello->newest = SHIFT_MSG_NEWEST;
@@ -82,9 +83,15 @@ static void conn_param(struct shift_conn *c, struct shift_hello *hello,
 	param->rnr_retry_count = SHIFT_CONN_RNR;
 }
 
+static bool hello_is_of_lane(const struct shift_hello *hello)
+{
+	return hello->magic == cpu_to_be32(SHIFT_HELLO_LANE);
+}
+
 static bool hello_valid(const struct shift_hello *hello, size_t len)
 {
-	return hello && len >= sizeof(*hello) && hello->magic == cpu_to_be32(SHIFT_HELLO_MAGIC) &&
+	return hello && len >= sizeof(*hello) &&
+	       (hello->magic == cpu_to_be32(SHIFT_HELLO_MAGIC) || hello_is_of_lane(hello)) &&
 	       hello->version == SHIFT_HELLO_VERSION &&
 	       memchr_inv(hello->boot_id, 0, sizeof(hello->boot_id));
 }
@@ -185,8 +192,8 @@ int shift_conn_connect(struct shift_link *link)
 	}
 	gid_to_sockaddr(&link->remote, shift_link_port, &dst);
 	conn_set_timers(c->cm_id);
-	if (READ_ONCE(tos))
-		rdma_set_service_type(c->cm_id, tos);
+	if (link->base || READ_ONCE(tos))
+		rdma_set_service_type(c->cm_id, link->base ? link->tclass : tos);
 	err = conn_bind(c->cm_id, &link->local);
 	if (!err)
 		err = rdma_resolve_addr(c->cm_id, NULL, (struct sockaddr *)&dst,
@@ -249,6 +256,7 @@ static int conn_connected(struct shift_conn *c, const struct rdma_cm_event *even
 
 	if (!c->hello) {
 		if (!hello_valid(hello, event->param.conn.private_data_len) ||
+		    hello_is_of_lane(hello) != !!link->base ||
 		    memcmp(&hello->local, &link->remote, sizeof(hello->local)) ||
 		    memcmp(&hello->remote, &link->local, sizeof(hello->remote)) ||
 		    !hello_agrees(hello, &c->form)) {
@@ -258,6 +266,8 @@ static int conn_connected(struct shift_conn *c, const struct rdma_cm_event *even
 		}
 		memcpy(c->boot_id, hello->boot_id, sizeof(c->boot_id));
 	}
+	if (path)
+		c->tclass = path->traffic_class & SHIFT_LINK_CLASS;
 	spin_lock_irq(&link->lock);
 	c->hello = true;
 	if (dmac)
@@ -297,6 +307,11 @@ static int conn_event(struct rdma_cm_id *cm_id, struct rdma_cm_event *event)
 		break;
 	case RDMA_CM_EVENT_TIMEWAIT_EXIT:
 		break;
+	case RDMA_CM_EVENT_REJECTED:
+		/* the answer has come in that class */
+		if (c->link->base)
+			shift_lane_absolve(c->link);
+		fallthrough;
 	default:
 		/* an error, the peer's disconnect, a changed address, a removed device */
 		err = event->status ?: -ECONNRESET;
@@ -358,6 +373,7 @@ static int listen_accept(struct rdma_cm_id *cm_id, const struct rdma_cm_event *e
 	c->cm_id = cm_id;
 	memcpy(c->boot_id, peer->boot_id, sizeof(c->boot_id));
 	hello_agrees(peer, &c->form);
+	c->tclass = cm_id->route.path_rec->traffic_class & SHIFT_LINK_CLASS;
 	c->hello = true;
 	cm_id->context = c;
 	cm_id->event_handler = conn_event;
@@ -384,6 +400,24 @@ err_release:
 	return err;
 }
 
+/* A connection for heartbeats in the class that it came in. */
+static int listen_lane(struct rdma_cm_id *cm_id, const struct rdma_cm_event *event,
+		       struct shift_link *link)
+{
+	const struct shift_hello *peer = event->param.conn.private_data;
+	struct shift_link *lane;
+	int err;
+
+	if (!shift_lane_welcome(link, peer->boot_id))
+		return -ENOTCONN;
+	lane = shift_link_lane(link, cm_id->route.path_rec->traffic_class, false);
+	if (IS_ERR(lane))
+		return PTR_ERR(lane);
+	err = listen_accept(cm_id, event, lane);
+	shift_link_put(lane);
+	return err;
+}
+
 static int listen_event(struct rdma_cm_id *cm_id, struct rdma_cm_event *event)
 {
 	const struct shift_hello *hello = event->param.conn.private_data;
@@ -402,7 +436,8 @@ static int listen_event(struct rdma_cm_id *cm_id, struct rdma_cm_event *event)
 	if (IS_ERR(link)) {
 		err = -EBUSY;
 	} else {
-		err = listen_accept(cm_id, event, link);
+		err = hello_is_of_lane(hello) ? listen_lane(cm_id, event, link) :
+						listen_accept(cm_id, event, link);
 		shift_link_put(link);
 	}
 	memalloc_noio_restore(noio);

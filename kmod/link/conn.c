@@ -150,6 +150,7 @@ void shift_conn_retire(struct shift_conn *c, const char *why, int status)
 		link->pending = NULL;
 	if (link->conn == c) {
 		link->conn = NULL;
+		WRITE_ONCE(link->silent, link->up && c->silent);
 		link->up = false;
 	}
 	if (c->established)

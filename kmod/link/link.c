@@ -14,16 +14,21 @@
 #include "link/link_priv.h"
 #include "pure/msg.h"
 
-/* protects the table, not what is in its links */
-static DEFINE_MUTEX(shift_links_lock);
-static LIST_HEAD(shift_links);
+/* protects the table and lists of lanes, not what is in its links */
+DEFINE_MUTEX(shift_links_lock);
+LIST_HEAD(shift_links);
 static DEFINE_HASHTABLE(shift_link_table, 10);
 static u32 shift_link_last_id;
 static bool shift_links_closed = true;
 
 static void link_free(struct kref *ref)
 {
-	kfree(container_of(ref, struct shift_link, ref));
+	struct shift_link *link = container_of(ref, struct shift_link, ref);
+
+	/* a base is no lane, so that this ends */
+	if (link->base)
+		shift_link_unref(link->base);
+	kfree(link);
 }
 
 /**
@@ -54,6 +59,8 @@ static struct shift_link *link_alloc(struct ib_device *dev, const union ib_gid *
 	kref_init(&link->ref);
 	INIT_HLIST_NODE(&link->hash);
 	INIT_LIST_HEAD(&link->list);
+	INIT_LIST_HEAD(&link->lanes);
+	INIT_LIST_HEAD(&link->sibling);
 	INIT_HLIST_NODE(&link->neigh.hash);
 	link->dev = dev;
 	link->local = *local;
@@ -77,11 +84,36 @@ static struct shift_link *link_lookup(struct ib_device *dev, const union ib_gid 
 
 	hash_for_each_possible(shift_link_table, link, hash, link_hash(local, remote)) {
 		/* a link of a removed device has none: it is not found again */
-		if (READ_ONCE(link->dev) == dev && !memcmp(&link->local, local, sizeof(*local)) &&
+		if (READ_ONCE(link->dev) == dev && !link->base &&
+		    !memcmp(&link->local, local, sizeof(*local)) &&
 		    !memcmp(&link->remote, remote, sizeof(*remote)))
 			return link;
 	}
 	return NULL;
+}
+
+/* Enter a link in the table. */
+static void link_add(struct shift_link *link)
+{
+	lockdep_assert_held(&shift_links_lock);
+	link->id = ++shift_link_last_id;
+	/* under the lock: a rename before it is seen here, one after it finds the link */
+	strscpy(link->name, dev_name(&link->dev->dev), sizeof(link->name));
+	link->listed = true;
+	list_add_tail(&link->list, &shift_links);
+	hash_add(shift_link_table, &link->hash, link_hash(&link->local, &link->remote));
+}
+
+/* One user more; @connect: the first one has it connected. */
+static void link_hold(struct shift_link *link, bool connect)
+{
+	lockdep_assert_held(&shift_links_lock);
+	kref_get(&link->ref);
+	spin_lock_irq(&link->lock);
+	/* not after the table's lock: a second user may come between, and nobody would be first */
+	if (!link->users++ && connect)
+		shift_link_retry_now(link);
+	spin_unlock_irq(&link->lock);
 }
 
 /* Find or make a link, with one user more; @connect: the first one has it connected. */
@@ -103,19 +135,9 @@ static struct shift_link *link_find(struct ib_device *dev, const union ib_gid *l
 	if (!link) {
 		link = new;
 		new = NULL;
-		link->id = ++shift_link_last_id;
-		/* under the lock: a rename before it is seen here, one after it finds the link */
-		strscpy(link->name, dev_name(&dev->dev), sizeof(link->name));
-		link->listed = true;
-		list_add_tail(&link->list, &shift_links);
-		hash_add(shift_link_table, &link->hash, link_hash(local, remote));
+		link_add(link);
 	}
-	kref_get(&link->ref);
-	spin_lock_irq(&link->lock);
-	/* not after the lock: a second user may come between, and nobody would be the first */
-	if (!link->users++ && connect)
-		shift_link_retry_now(link);
-	spin_unlock_irq(&link->lock);
+	link_hold(link, connect);
 out:
 	mutex_unlock(&shift_links_lock);
 	kfree(new);
@@ -137,8 +159,85 @@ struct shift_link *shift_link_find(struct ib_device *dev, const union ib_gid *lo
 	return link_find(dev, local, remote, false);
 }
 
-/* Take a link off the table for good, if it has neither users nor connections. */
-static void link_reap(struct shift_link *link)
+/* The lane of a class; NULL: there is none.  @used, @all: how many others are used, and there. */
+static struct shift_link *lane_lookup(struct shift_link *base, u8 tclass, unsigned int *used,
+				      unsigned int *all)
+{
+	struct shift_link *lane;
+
+	lockdep_assert_held(&shift_links_lock);
+	*used = 0;
+	*all = 0;
+	list_for_each_entry(lane, &base->lanes, sibling) {
+		if (lane->tclass == tclass)
+			return lane;
+		*used += !!READ_ONCE(lane->users);
+		(*all)++;
+	}
+	return NULL;
+}
+
+/* Enter a new lane in the table. */
+static void lane_add(struct shift_link *lane, struct shift_link *base, u8 tclass)
+{
+	lockdep_assert_held(&shift_links_lock);
+	/* whoever takes it away from @base after this finds the lane, too */
+	lane->dev = base->dev;
+	lane->tclass = tclass;
+	kref_get(&base->ref);
+	lane->base = base;
+	list_add_tail(&lane->sibling, &base->lanes);
+	link_add(lane);
+}
+
+/**
+ * shift_link_lane - find or make the lane of a link in a traffic class, as a user
+ * @base: the link, no lane; referenced.
+ * @tclass: the class; its ECN bits are ignored.
+ * @connect: have it connected in the background, if this side is the one to connect.
+ *
+ * SHIFT_LINK_LANES classes may be used at a time.  One that was used before goes with its next
+ * heartbeat; what a peer asks for has to wait until it has.
+ *
+ * Context: process, may sleep, allocates with GFP_NOIO.
+ * Return: the lane, for shift_link_put(), or ERR_PTR: -ENOMEM, -ESHUTDOWN, -ENODEV, -EBUSY (too
+ * many classes).
+ */
+struct shift_link *shift_link_lane(struct shift_link *base, u8 tclass, bool connect)
+{
+	struct shift_link *lane, *new = link_alloc(NULL, &base->local, &base->remote);
+	unsigned int used, all;
+
+	if (!new)
+		return ERR_PTR(-ENOMEM);
+	tclass &= SHIFT_LINK_CLASS;
+	mutex_lock(&shift_links_lock);
+	lane = lane_lookup(base, tclass, &used, &all);
+	if (shift_links_closed) {
+		lane = ERR_PTR(-ESHUTDOWN);
+	} else if (!READ_ONCE(base->dev)) {
+		lane = ERR_PTR(-ENODEV);
+	} else if (!lane && (connect ? used : all) >= SHIFT_LINK_LANES) {
+		lane = ERR_PTR(-EBUSY);
+	} else if (!lane) {
+		lane = new;
+		new = NULL;
+		lane_add(lane, base, tclass);
+	}
+	if (!IS_ERR(lane))
+		link_hold(lane, connect);
+	mutex_unlock(&shift_links_lock);
+	kfree(new);
+	return lane;
+}
+
+/**
+ * shift_link_reap - take a link off the table for good, if it has neither users nor connections
+ * @link: referenced.
+ *
+ * Context: process, may sleep.
+ */
+void shift_link_reap(struct shift_link *link)
 {
 	bool reap;
 
@@ -152,6 +251,7 @@ static void link_reap(struct shift_link *link)
 	if (reap) {
 		link->listed = false;
 		list_del(&link->list);
+		list_del(&link->sibling);
 		hash_del(&link->hash);
 	}
 	mutex_unlock(&shift_links_lock);
@@ -173,7 +273,7 @@ void shift_link_let_go(struct shift_link *link)
 	if (!--link->conns)
 		wake_up_all(&link->idle);
 	spin_unlock_irq(&link->lock);
-	link_reap(link);
+	shift_link_reap(link);
 }
 
 static bool link_usable(const union ib_gid *gid)
@@ -216,7 +316,7 @@ void shift_link_put(struct shift_link *link)
 	spin_lock_irq(&link->lock);
 	link->users--;
 	spin_unlock_irq(&link->lock);
-	link_reap(link);
+	shift_link_reap(link);
 	shift_link_unref(link);
 }
 
@@ -242,7 +342,7 @@ int shift_link_send(struct shift_link *link, const struct shift_msg *m)
 }
 
 /**
- * shift_link_probe - send a heartbeat over a link now
+ * shift_link_probe - send a heartbeat over a link, and over its lanes, now
  * @id: of the link.
  *
  * Does not wait for the result: the link's @acked grows, or the link goes down.
@@ -253,16 +353,17 @@ int shift_link_send(struct shift_link *link, const struct shift_msg *m)
 int shift_link_probe(u32 id)
 {
 	struct shift_link *link;
-	int err = -ENOENT;
+	int sent, err = -ENOENT;
 
 	mutex_lock(&shift_links_lock);
 	list_for_each_entry(link, &shift_links, list) {
-		if (link->id != id)
+		if (link->id != id && !(link->base && link->base->id == id))
 			continue;
 		spin_lock_irq(&link->lock);
-		err = link->up ? shift_link_beat(link) : -ENOTCONN;
+		sent = link->up ? shift_link_beat(link) : -ENOTCONN;
 		spin_unlock_irq(&link->lock);
-		break;
+		if (link->id == id)
+			err = sent;
 	}
 	mutex_unlock(&shift_links_lock);
 	return err;
@@ -285,7 +386,7 @@ bool shift_link_try(const struct ib_device *dev, const union ib_gid *remote)
 
 	mutex_lock(&shift_links_lock);
 	list_for_each_entry(link, &shift_links, list) {
-		if (memcmp(&link->remote, remote, sizeof(*remote)))
+		if (link->base || memcmp(&link->remote, remote, sizeof(*remote)))
 			continue;
 		spin_lock_irq(&link->lock);
 		if (link->dev == dev && link->up) {
@@ -326,7 +427,7 @@ struct shift_link *shift_link_beside(const union ib_gid *remote)
 
 	mutex_lock(&shift_links_lock);
 	list_for_each_entry(link, &shift_links, list) {
-		if (!memcmp(&link->remote, remote, sizeof(*remote)) ||
+		if (link->base || !memcmp(&link->remote, remote, sizeof(*remote)) ||
 		    !shift_peer_is_same(&link->remote, remote))
 			continue;
 		spin_lock_irq(&link->lock);
@@ -372,7 +473,7 @@ int shift_link_walk(int (*fn)(const struct shift_link_info *info, void *arg), vo
 	mutex_lock(&shift_links_lock);
 	noio = memalloc_noio_save();
 	list_for_each_entry(link, &shift_links, list) {
-		if (link_is_over(link))
+		if (link->base || link_is_over(link))
 			continue;
 		shift_link_fill_info(link, &info);
 		ret = fn(&info, arg);
@@ -382,145 +483,6 @@ int shift_link_walk(int (*fn)(const struct shift_link_info *info, void *arg), vo
 	memalloc_noio_restore(noio);
 	mutex_unlock(&shift_links_lock);
 	return ret;
-}
-
-/* Removal of devices, load and unload of the module */
-
-/* Cut any link of @dev (NULL: of any device) off from its device; it is returned referenced. */
-static struct shift_link *link_cut(struct ib_device *dev)
-{
-	struct shift_link *link;
-
-	mutex_lock(&shift_links_lock);
-	list_for_each_entry(link, &shift_links, list) {
-		spin_lock_irq(&link->lock);
-		if (dev ? link->dev == dev : (link->dev || link->conns)) {
-			kref_get(&link->ref);
-			shift_link_cut_off(link);
-			if (link->pending)
-				shift_conn_retire(link->pending, "device removed", 0);
-			if (link->conn)
-				shift_conn_retire(link->conn, "device removed", 0);
-			spin_unlock_irq(&link->lock);
-			mutex_unlock(&shift_links_lock);
-			return link;
-		}
-		spin_unlock_irq(&link->lock);
-	}
-	mutex_unlock(&shift_links_lock);
-	return NULL;
-}
-
-static bool link_has_conns(struct shift_link *link)
-{
-	bool has;
-
-	spin_lock_irq(&link->lock);
-	has = link->conns;
-	spin_unlock_irq(&link->lock);
-	return has;
-}
-
-/**
- * shift_link_device_gone - end the links of a device
- * @dev: it is not used any more on return; NULL: all devices.
- *
- * Context: process, sleeps; the caller holds no lock that RDMA CM's handlers or
- * the callbacks of links could take.
- */
-void shift_link_device_gone(struct ib_device *dev)
-{
-	struct shift_link *link;
-
-	while ((link = link_cut(dev))) {
-		wait_event(link->idle, !link_has_conns(link));
-		link_reap(link);
-		shift_link_unref(link);
-	}
-}
-
-/**
- * shift_link_device_up - a port is usable again: try to connect its links now
- * @dev: its device.
- *
- * Context: process, may sleep.
- */
-void shift_link_device_up(struct ib_device *dev)
-{
-	struct shift_link *link;
-
-	mutex_lock(&shift_links_lock);
-	list_for_each_entry(link, &shift_links, list) {
-		spin_lock_irq(&link->lock);
-		if (link->dev == dev)
-			shift_link_retry_now(link);
-		spin_unlock_irq(&link->lock);
-	}
-	mutex_unlock(&shift_links_lock);
-}
-
-/**
- * shift_link_peer_set - a node is in the directory now, or has other GIDs: connect its links
- * @node: its name.
- *
- * Context: process, may sleep.
- */
-void shift_link_peer_set(const char *node)
-{
-	char name[SHIFT_NODE_MAX];
-	struct shift_link *link;
-
-	mutex_lock(&shift_links_lock);
-	list_for_each_entry(link, &shift_links, list) {
-		if (shift_peer_node(&link->remote, name) || strcmp(name, node))
-			continue;
-		spin_lock_irq(&link->lock);
-		shift_link_retry_now(link);
-		spin_unlock_irq(&link->lock);
-	}
-	mutex_unlock(&shift_links_lock);
-}
-
-/**
- * shift_link_peer_del - a node is in the directory no more: end its links
- * @node: its name.
- *
- * Context: process, may sleep.
- */
-void shift_link_peer_del(const char *node)
-{
-	struct shift_link *link;
-
-	mutex_lock(&shift_links_lock);
-	list_for_each_entry(link, &shift_links, list) {
-		spin_lock_irq(&link->lock);
-		if (link->conn && !strcmp(link->conn->node, node))
-			shift_conn_retire(link->conn, "its node was removed from the directory", 0);
-		spin_unlock_irq(&link->lock);
-	}
-	mutex_unlock(&shift_links_lock);
-}
-
-/**
- * shift_link_device_renamed - show a device's links under its new name
- * @dev: the device; the RDMA core holds a lock, so that the name is stable.
- *
- * Operators, and shiftd, know by the name which device of a pair a link belongs to.
- *
- * Context: process, may sleep.
- */
-void shift_link_device_renamed(struct ib_device *dev)
-{
-	struct shift_link *link;
-
-	mutex_lock(&shift_links_lock);
-	list_for_each_entry(link, &shift_links, list) {
-		spin_lock_irq(&link->lock);
-		if (link->dev == dev)
-			strscpy(link->name, dev_name(&dev->dev), sizeof(link->name));
-		spin_unlock_irq(&link->lock);
-	}
-	mutex_unlock(&shift_links_lock);
 }
 
 /**

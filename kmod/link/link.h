@@ -26,6 +26,7 @@ struct shift_link_info {
 	u8 peer_boot_id[16];	/* zero while unknown */
 	u64 tx, rx, connects;	/* messages, connections made */
 	u64 acked;		/* sends that the peer's NIC acknowledged */
+	u64 dscps;		/* bits of classes with heartbeats of their own, that are up */
 	bool proven;		/* the peer has proved that it knows a key */
 	struct shift_msg_form form;	/* of its messages; version 0: not connected */
 };
@@ -76,9 +77,12 @@ void shift_link_put(struct shift_link *link);	/* process context */
 /* to be called after shift_peer_set() and shift_peer_del() */
 void shift_link_peer_set(const char *node);
 void shift_link_peer_del(const char *node);
-void shift_link_use(struct shift_link *link, struct shift_link_user *user);
-void shift_link_unuse(struct shift_link *link, struct shift_link_user *user);
-void shift_link_guard(struct shift_link *link, bool on);	/* one protected QP more, or less */
+/* a link's heartbeats in a class; for shift_link_put() */
+struct shift_link *shift_link_lane(struct shift_link *base, u8 tclass, bool connect);
+void shift_link_use(struct shift_link *link, struct shift_link_user *user, struct shift_link *lane);
+struct shift_link *shift_link_unuse(struct shift_link *link, struct shift_link_user *user);
+/* one protected QP more, or less */
+void shift_link_guard(struct shift_link *link, const struct shift_link_user *user, bool on);
 /* RDMA CM posts a request to disconnect; any context */
 void shift_dreq_note(const struct ib_device *dev, const union ib_gid *remote, const void *mad);
 u32 shift_link_id(const struct shift_link *link);

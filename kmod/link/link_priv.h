@@ -25,6 +25,8 @@
 #define SHIFT_LINK_CONNS	16	/* connections, with those that are being taken apart */
 #define SHIFT_LINK_EAGER	4	/* sends under way from which on messages are gathered */
 #define SHIFT_LINK_TURN		64	/* items of the inbox, handled between two pauses */
+#define SHIFT_LINK_LANES	4	/* traffic classes that have heartbeats of their own */
+#define SHIFT_LINK_CLASS	0xfc	/* what of a traffic class names it: the rest is ECN's */
 
 /*
  * What a peer may send for work items of QPs, for each use that one of them makes of its links, and
@@ -67,6 +69,7 @@ struct shift_link_buf {
  * @boot_id: from the HELLO.
  * @node: of the directory, to which it was established.
  * @form: of the messages, as both HELLOs allow it.
+ * @tclass: traffic class in which it goes; once @hello is set.
  * @hello: the peer's HELLO was accepted.
  * @established: UP was queued.
  * @told: UP was delivered.  Only the delivery work uses it.
@@ -92,6 +95,7 @@ struct shift_conn {
 	u8 boot_id[16];
 	char node[SHIFT_NODE_MAX];
 	struct shift_msg_form form;
+	u8 tclass;
 	bool hello;
 	bool established;
 	bool told;
@@ -132,17 +136,21 @@ struct shift_neigh {
  * @ref: table, connections, queued @deliver, armed @timer and @beat.
  * @hash, @list, @listed: the table, under shift_links_lock.
  * @active: this side connects, the peer listens.
+ * @base: this is a lane of that link, in class @tclass, with a reference; NULL: it is no lane.
+ * @lanes: the lanes of this link, by @sibling; shift_links_lock.
  * @name: present name of @dev, or the last one; written under shift_links_lock and @lock.  Messages
  *	of the kernel's log read it without, and may show a mixture.
  * @neigh: under a lock of link/neigh.c.
  * @users_lock: @user_list.  Held for list operations, and while the QPs on it are kicked.
- * @user_list: QPs that use the link and get its news, by shift_link_user.entry.
+ * @user_list: QPs that use the link and get its news, by shift_link_user.entry; of a lane by
+ *	lane_entry.
  * @lock: all that follows.
  * @dev: NULL once the device has gone: no timers, no new connection.
  * @users: references of shift_link_get(); the link stays in the table.
  * @guarded: number of protected QPs that may use the link: then it sends heartbeats.
  * @conns: connections that may still have something on the device, and attempts to make one;
  *	the link stays in the table.
+ * @silent: it went down as nothing was acknowledged, and has not come up since.
  * @idle: woken when @conns becomes 0.
  * @deadline: jiffies; of @pending.
  * @peer_node: node of the directory that it was connected to; shift_sessions_lock.
@@ -155,6 +163,7 @@ struct shift_neigh {
  * @batch: what was received, while it is delivered.
  * @failures: failed attempts to connect it, in a row.
  * @acked: sends that the peer's NIC acknowledged.
+ * @dscps: bits of the lanes that are up.
  */
 struct shift_link {
 	struct kref ref;
@@ -165,6 +174,9 @@ struct shift_link {
 	char name[IB_DEVICE_NAME_MAX];
 	union ib_gid local, remote;
 	bool active;
+	struct shift_link *base;
+	struct list_head lanes, sibling;
+	u8 tclass;
 	struct shift_neigh neigh;
 
 	struct mutex users_lock;
@@ -179,10 +191,11 @@ struct shift_link {
 	struct shift_conn *pending;
 	struct shift_conn *conn;
 	bool up;
+	bool silent;
 	struct list_head inbox;
 	u8 peer_boot_id[16];
 	u8 dmac[ETH_ALEN];
-	u64 connects, tx, rx, acked;
+	u64 connects, tx, rx, acked, dscps;
 	unsigned long deadline;
 	unsigned int failures;
 	u32 heartbeat;
@@ -197,12 +210,15 @@ struct shift_link {
 };
 
 extern struct workqueue_struct *shift_link_cm_wq, *shift_link_beat_wq, *shift_link_wq;
+extern struct mutex shift_links_lock;
+extern struct list_head shift_links;
 extern unsigned short shift_link_port;
 extern const struct shift_link_ops *shift_link_ops;
 struct shift_link *shift_link_find(struct ib_device *dev, const union ib_gid *local,
 				   const union ib_gid *remote);
 void shift_links_allow(bool allowed);
 void shift_link_unref(struct shift_link *link);
+void shift_link_reap(struct shift_link *link);
 void shift_link_let_go(struct shift_link *link);
 void shift_link_init_work(struct shift_link *link);
 int shift_link_beat(struct shift_link *link);
@@ -231,6 +247,11 @@ int shift_conn_post_send(struct shift_conn *c, const struct shift_msg *m);
 int shift_conn_connect(struct shift_link *link);
 bool shift_link_try(const struct ib_device *dev, const union ib_gid *remote);
 struct shift_link *shift_link_beside(const union ib_gid *remote);
+bool shift_lane_ready(struct shift_link *lane);
+bool shift_lane_welcome(struct shift_link *link, const u8 *boot_id);
+void shift_lane_up(struct shift_link *lane);
+void shift_lane_down(struct shift_link *lane, bool silent);
+void shift_lane_absolve(struct shift_link *lane);
 void shift_dreq_init(void);
 void shift_dreq_uninit(void);
 void shift_neigh_note(struct shift_link *link, const struct rdma_dev_addr *addr);

@@ -6,6 +6,7 @@
 #include <linux/mutex.h>
 #include "core/kick.h"
 #include "core/qp.h"
+#include "core/stat.h"
 #include "link/link.h"
 #include "link/link_priv.h"
 
@@ -13,13 +14,21 @@
  * shift_link_use - a QP gets the news of a link from here on
  * @link: the QP has a reference.
  * @user: on no list.
+ * @lane: heartbeats in the class of its packets, of which it has a reference; NULL: there are none.
  *
  * For what happened before, look at user->up and at the link's state after this.
  *
  * Context: process, may sleep.
  */
-void shift_link_use(struct shift_link *link, struct shift_link_user *user)
+void shift_link_use(struct shift_link *link, struct shift_link_user *user, struct shift_link *lane)
 {
+	user->lane = lane;
+	if (lane) {
+		mutex_lock(&lane->users_lock);
+		WRITE_ONCE(user->silent, READ_ONCE(lane->silent));
+		list_add_tail(&user->lane_entry, &lane->user_list);
+		mutex_unlock(&lane->users_lock);
+	}
 	mutex_lock(&link->users_lock);
 	WRITE_ONCE(user->up, shift_link_state(link) == SHIFT_LINK_UP);
 	list_add_tail(&user->entry, &link->user_list);
@@ -32,14 +41,37 @@ void shift_link_use(struct shift_link *link, struct shift_link_user *user)
  * @user: on its list.
  *
  * Context: process, may sleep.
+ * Return: its lane, of which it has no use any more; NULL: it had none.
  */
-void shift_link_unuse(struct shift_link *link, struct shift_link_user *user)
+struct shift_link *shift_link_unuse(struct shift_link *link, struct shift_link_user *user)
 {
+	struct shift_link *lane;
+
 	mutex_lock(&link->users_lock);
 	list_del_init(&user->entry);
 	WRITE_ONCE(user->up, false);
-	WRITE_ONCE(user->news, 0);
+	lane = user->lane;
+	user->lane = NULL;
 	mutex_unlock(&link->users_lock);
+	if (lane) {
+		mutex_lock(&lane->users_lock);
+		list_del_init(&user->lane_entry);
+		WRITE_ONCE(user->silent, false);
+		mutex_unlock(&lane->users_lock);
+	}
+	WRITE_ONCE(user->news, 0);
+	return lane;
+}
+
+/* What a QP hears of its link: silence is no news to one whose own class is not silent. */
+static enum shift_link_news user_news(const struct shift_link_user *user,
+				      enum shift_link_news news)
+{
+	if (news != SHIFT_LINK_NEWS_SILENT || !user->lane ||
+	    shift_link_state(user->lane) != SHIFT_LINK_UP)
+		return news;
+	shift_stat_inc(SHIFT_STAT_SPARED);
+	return SHIFT_LINK_NEWS_DOWN;
 }
 
 /**
@@ -59,7 +91,7 @@ void shift_link_tell(struct shift_link *link, enum shift_link_news news)
 	mutex_lock(&link->users_lock);
 	list_for_each_entry(user, &link->user_list, entry) {
 		WRITE_ONCE(user->up, news == SHIFT_LINK_NEWS_UP);
-		set_bit(news, &user->news);
+		set_bit(user_news(user, news), &user->news);
 		/*
 		 * What the peer has told of keys that are gone may have been lost with the link,
 		 * and posts do not wait for the work item.
@@ -72,20 +104,28 @@ void shift_link_tell(struct shift_link *link, enum shift_link_news news)
 	mutex_unlock(&link->users_lock);
 }
 
-/**
- * shift_link_guard - a QP is protected from now on, or not any more
- * @link: referenced.
- * @on: one protected QP more, or one less.
- *
- * Context: process, or with spinlocks.
- */
-void shift_link_guard(struct shift_link *link, bool on)
+static void guard_one(struct shift_link *link, bool on)
 {
 	unsigned long flags;
 
 	spin_lock_irqsave(&link->lock, flags);
 	link->guarded += on ? 1 : -1;
 	spin_unlock_irqrestore(&link->lock, flags);
+}
+
+/**
+ * shift_link_guard - a QP is protected from now on, or not any more
+ * @link: referenced.
+ * @user: the QP's, on the link's list; the QP is locked, so that it stays there.
+ * @on: one protected QP more, or one less.
+ *
+ * Context: process, or with spinlocks.
+ */
+void shift_link_guard(struct shift_link *link, const struct shift_link_user *user, bool on)
+{
+	guard_one(link, on);
+	if (user->lane)
+		guard_one(user->lane, on);
 }
 
 u32 shift_link_id(const struct shift_link *link)
@@ -164,6 +204,7 @@ void shift_link_fill_info(const struct shift_link *link, struct shift_link_info 
 	info->rx = link->rx;
 	info->connects = link->connects;
 	info->acked = link->acked;
+	info->dscps = link->dscps;
 	if (link->conn) {
 		info->proven = link->conn->auth.proven;
 		info->form = link->conn->form;

@@ -157,11 +157,14 @@ static void link_beat(struct work_struct *work)
 	struct shift_link *link = container_of(to_delayed_work(work), struct shift_link, beat);
 
 	spin_lock_irq(&link->lock);
-	if (link->up && READ_ONCE(heartbeat_ms)) {
+	/* a lane is for QPs of either side, but this side makes it, and ends it */
+	if (link->up && link->base && link->active && !link->users) {
+		shift_conn_retire(link->conn, "no queue pair has this class", 0);
+	} else if (link->up && READ_ONCE(heartbeat_ms)) {
 		if (link_is_silent(link)) {
 			link->conn->silent = true;
 			shift_conn_retire(link->conn, "nothing was acknowledged", 0);
-		} else if (link->guarded) {
+		} else if (link->guarded || link->base) {
 			shift_link_beat(link);
 		}
 	}
@@ -176,6 +179,7 @@ static void link_timer(struct work_struct *work)
 	struct shift_link *link = container_of(to_delayed_work(work), struct shift_link, timer);
 	unsigned int noio = memalloc_noio_save();
 	struct ib_device *connect = NULL;
+	bool ready = !link->base || (READ_ONCE(heartbeat_ms) && shift_lane_ready(link));
 
 	spin_lock_irq(&link->lock);
 	if (link->pending && time_after_eq(jiffies, link->deadline)) {
@@ -183,7 +187,7 @@ static void link_timer(struct work_struct *work)
 		shift_conn_retire(link->pending, "not established in time", 0);
 	} else if (link->pending) {
 		shift_link_arm(link, &link->timer, link->deadline - jiffies);
-	} else if (!link->conn && link->active && link->users && link->dev &&
+	} else if (ready && !link->conn && link->active && link->users && link->dev &&
 		   shift_peer_knows(&link->remote)) {
 		/* so counted, the attempt keeps the device from being removed */
 		link->conns++;
@@ -226,6 +230,43 @@ void shift_link_queue(struct shift_link *link, struct shift_link_item *item)
 		shift_link_unref(link);
 }
 
+/*
+ * A link is about to come up: its lanes begin anew.  Those of its connection before may lead to a
+ * kernel that has gone, and what is known of a class may be about a path that was dead as a whole.
+ */
+static void link_end_lanes(struct shift_link *base)
+{
+	struct shift_link *lane;
+
+	mutex_lock(&shift_links_lock);
+	list_for_each_entry(lane, &base->lanes, sibling) {
+		spin_lock_irq(&lane->lock);
+		if (lane->pending)
+			shift_conn_retire(lane->pending, "its link is connected anew", 0);
+		if (lane->conn)
+			shift_conn_retire(lane->conn, "its link is connected anew", 0);
+		WRITE_ONCE(lane->silent, false);
+		spin_unlock_irq(&lane->lock);
+	}
+	mutex_unlock(&shift_links_lock);
+}
+
+/* A link has come up: its lanes look whether they can be connected. */
+static void link_retry_lanes(struct shift_link *base)
+{
+	struct shift_link *lane;
+
+	mutex_lock(&shift_links_lock);
+	list_for_each_entry(lane, &base->lanes, sibling) {
+		spin_lock_irq(&lane->lock);
+		lane->failures = 0;
+		if (!lane->pending && !lane->conn)
+			shift_link_arm(lane, &lane->timer, 0);
+		spin_unlock_irq(&lane->lock);
+	}
+	mutex_unlock(&shift_links_lock);
+}
+
 static void link_deliver_up(struct shift_link *link, struct shift_conn *c)
 {
 	bool restarted;
@@ -236,12 +277,16 @@ static void link_deliver_up(struct shift_link *link, struct shift_conn *c)
 		return;
 	}
 	/* also if it was never up: a QP may be paired over its other link, before a restart */
-	restarted = memcmp(link->peer_boot_id, c->boot_id, sizeof(c->boot_id));
+	restarted = !link->base &&
+		    memcmp(link->peer_boot_id, c->boot_id, sizeof(c->boot_id));
 	memcpy(link->peer_boot_id, c->boot_id, sizeof(c->boot_id));
+	WRITE_ONCE(link->silent, false);
 	spin_unlock_irq(&link->lock);
 
 	if (restarted)
 		shift_link_tell(link, SHIFT_LINK_NEWS_RESTARTED);
+	if (!link->base)
+		link_end_lanes(link);
 
 	spin_lock_irq(&link->lock);
 	if (link->conn == c) {
@@ -253,13 +298,58 @@ static void link_deliver_up(struct shift_link *link, struct shift_conn *c)
 	}
 	spin_unlock_irq(&link->lock);
 
-	if (c->told) {
+	if (c->told && link->base) {
+		pr_info_ratelimited("link %u: class %u of %s to %pI6c is up\n", link->base->id,
+				    link->tclass, link->name, link->remote.raw);
+		shift_lane_up(link);
+	} else if (c->told) {
 		pr_info_ratelimited("link %u: %s to %pI6c is up\n", link->id, link->name,
 				    link->remote.raw);
 		shift_session_join(link, c->node);
 		shift_link_ops->changed(link);
 		shift_link_tell(link, SHIFT_LINK_NEWS_UP);
+		link_retry_lanes(link);
 	}
+}
+
+static void link_beat_now(struct shift_link *link)
+{
+	spin_lock_irq(&link->lock);
+	if (link->up)
+		shift_link_beat(link);
+	spin_unlock_irq(&link->lock);
+}
+
+static void link_deliver_down(struct shift_link *link, struct shift_conn *c)
+{
+	if (!c->told)
+		return;
+	if (link->base) {
+		pr_info_ratelimited("link %u: class %u of %s to %pI6c is down: %s (%d)\n",
+				    link->base->id, link->tclass, link->name, link->remote.raw,
+				    c->why, c->status);
+		/* a link that is not guarded would not find out that it is no better */
+		if (c->silent)
+			link_beat_now(link->base);
+		shift_lane_down(link, c->silent);
+		return;
+	}
+	pr_info_ratelimited("link %u: %s to %pI6c is down: %s (%d)\n", link->id, link->name,
+			    link->remote.raw, c->why, c->status);
+	shift_session_leave(link);
+	shift_link_ops->changed(link);
+	shift_link_tell(link, c->silent ? SHIFT_LINK_NEWS_SILENT : SHIFT_LINK_NEWS_DOWN);
+}
+
+/* A lane is for heartbeats: it is in no session, and speaks for no QP. */
+static void link_deliver_msg(struct shift_link *link, const struct shift_msg *m)
+{
+	if (m->type == SHIFT_MSG_HEARTBEAT)
+		return;
+	if (link->base)
+		shift_stat_inc(SHIFT_STAT_MSG_BAD);
+	else
+		shift_link_ops->received(link, m);
 }
 
 /* Copy what was received, so that the buffer can be posted again before messages are handled. */
@@ -298,8 +388,8 @@ static void link_deliver_msgs(struct shift_link *link, struct shift_conn *c,
 				return;
 		} else {
 			WRITE_ONCE(link->rx, link->rx + 1);
-			if (c->told && m.type != SHIFT_MSG_HEARTBEAT)
-				shift_link_ops->received(link, &m);
+			if (c->told)
+				link_deliver_msg(link, &m);
 		}
 		at += n;
 	}
@@ -351,14 +441,7 @@ static void link_deliver(struct work_struct *work)
 			link_deliver_up(link, c);
 			break;
 		case SHIFT_LINK_ITEM_DOWN:
-			if (!c->told)
-				break;
-			pr_info_ratelimited("link %u: %s to %pI6c is down: %s (%d)\n", link->id,
-					    link->name, link->remote.raw, c->why, c->status);
-			shift_session_leave(link);
-			shift_link_ops->changed(link);
-			shift_link_tell(link, c->silent ? SHIFT_LINK_NEWS_SILENT :
-							  SHIFT_LINK_NEWS_DOWN);
+			link_deliver_down(link, c);
 			break;
 		case SHIFT_LINK_ITEM_MSG:
 			link_deliver_msgs(link, c, container_of(item, struct shift_link_buf,

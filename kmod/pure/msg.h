@@ -39,8 +39,9 @@ enum shift_msg_type {
 
 /* what a receiver understands beyond the oldest version */
 #define SHIFT_MSG_CAP_ALONE	(1u << 0)	/* SHIFT_PAIR_ALONE */
+#define SHIFT_MSG_CAP_LANES	(1u << 1)	/* connections for one traffic class */
 #ifndef SHIFT_MSG_CAPS
-#define SHIFT_MSG_CAPS		SHIFT_MSG_CAP_ALONE
+#define SHIFT_MSG_CAPS		(SHIFT_MSG_CAP_ALONE | SHIFT_MSG_CAP_LANES)
 #endif
 
 /**

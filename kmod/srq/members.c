@@ -235,8 +235,8 @@ bool shift_srq_movable(const struct shift_qp *sqp)
 			continue;
 		if (!shift_state_is_protected(READ_ONCE(other->fo.state)) ||
 		    shift_srq_is_stuck(other) ||
-		    !(READ_ONCE(other->peer.use[1].up) ||
-		      (ssrq->pool && READ_ONCE(other->peer.use[0].up))))
+		    !(shift_link_user_up(&other->peer.use[1]) ||
+		      (ssrq->pool && shift_link_user_up(&other->peer.use[0]))))
 			movable = false;
 	}
 	spin_unlock_bh(&ssrq->look);

@@ -3,14 +3,15 @@
 
 import json
 from contextlib import contextmanager
+from functools import partial
 
 import fault
 import shift
-from registry import STOCK, test
+from registry import STOCK, add, test
 from testbed import check, each, wait_for
 from traffic import BULK_TIMEOUT, Verify
 from nodes.failback import everywhere, home
-from nodes.failover import shape, start, survives
+from nodes.failover import PACE, shape, start, survives
 from nodes.trust import reconnect
 
 TOS = 104               # DSCP 26
@@ -115,7 +116,8 @@ def heartbeats(bed):
         each(bed.nodes[:2], lambda node, tos=tos: node.write(
             "/sys/module/rdma_shift/parameters/tos", f"{tos}\n"))
         reconnect(bed)
-        verify = start(bed, *shape(4096, 1), "--ops", "write")
+        # QPs of another class would have heartbeats of their own
+        verify = start(bed, *shape(4096, 1), "--ops", "write", "--tos", tos)
         shift.wait_session(bed, 2)
         other = {"class": f"ip dscp != {tos >> 2}"}
         try:
@@ -131,3 +133,98 @@ def heartbeats(bed):
         verify.go()
         verify.more(1)
         verify.finish()
+
+
+def lose_class(bed, tos):
+    """Rail 0 loses all packets of a class, in both directions, and nobody is told."""
+    packets = fault.matches("all", None)
+    for node in bed.nodes[:2]:
+        node.must(["nft", "-f", "-"], stdin=(
+            "add table netdev class\n"
+            "add chain netdev class in { type filter hook ingress device rail0 priority 0; "
+            "policy accept; }\n"
+            f"add rule netdev class in {packets} ip dscp {tos >> 2} counter drop\n").encode())
+
+
+def keep_class(bed):
+    """No packet is lost any more."""
+    for node in bed.nodes[:2]:
+        node.run("nft delete table netdev class")
+
+
+def heard(bed, rail, dscps):
+    """Wait until heartbeats go in these classes, beside that of the links."""
+    for node in bed.nodes[:2]:
+        wait_for(f"{node.name}: heartbeats of rail {rail} in the classes {dscps}",
+                 lambda node=node: [row.get("dscps", []) for row in shift.links(
+                     node, bed.nics.default if not rail else bed.nics.backup)
+                     if row["state"] == "up"] == [dscps], 90)
+
+
+def of_class(node, qpns):
+    """The states of some QPs."""
+    return {row["state"] for row in shift.connected(node) if row["qpn"] in qpns}
+
+
+def class_dies(dead, bed):
+    """QPs of two classes have nothing to do, and one class dies: those of it leave, others stay."""
+    client = bed.nodes[0]
+    nodes = bed.nodes[:2]
+    verifies, qpns = {}, {}
+    for tos in (0, TOS):
+        known = [{row["qpn"] for row in shift.connected(node)} for node in nodes]
+        verifies[tos] = Verify(*nodes, "--qp-timeout", BULK_TIMEOUT, "--pace", PACE,
+                               *shape(4096, 2), "--port", 18600 + tos, "--tos", tos, qps=2)
+        for node in nodes:
+            shift.protected(node, 2 * len(verifies))
+        qpns[tos] = [{row["qpn"] for row in shift.connected(node)} - old
+                     for node, old in zip(nodes, known)]
+    shift.wait_session(bed, 2)
+    for rail in (0, 1):
+        heard(bed, rail, [TOS >> 2])
+    alive = TOS - dead
+    counters = shift.Counters(bed)
+    lose_class(bed, dead)
+    try:
+        wait_for("QPs of the class that is dead leave",
+                 lambda: all(of_class(node, own) == {"fallback"}
+                             for node, own in zip(nodes, qpns[dead])), 90)
+        # each of these works, on the path that it has now
+        for verify in verifies.values():
+            verify.go()
+            verify.more(2)
+        for node, own in zip(nodes, qpns[alive]):
+            check(of_class(node, own) == {"default"}, f"{node.name}: {shift.qps(node)}")
+        if dead:
+            check(sum(counters.delta("lanes_silent")) >= 1, "no class was found silent")
+            check(shift.links_up(client, 2), "a link went down for it")
+            # where the class is dead they cannot go home
+            shift.ctl(client, "pair", "undrain", bed.nics.default)
+            verifies[dead].more(2)
+            for node, own in zip(nodes, qpns[dead]):
+                check(of_class(node, own) == {"fallback"}, f"{node.name}: {shift.qps(node)}")
+        else:
+            check(sum(counters.delta("spared")) >= 2, "no QP was spared")
+            counters.still("lanes_silent")
+        check(counters.delta("switches")[:2] == [2, 2],
+              f"switches {counters.delta('switches')}")
+    finally:
+        keep_class(bed)
+    heard(bed, 0, [TOS >> 2])
+    # those that have not left are not among these
+
+    def returned():
+        shift.ctl(client, "pair", "undrain", bed.nics.default)
+        return all(of_class(node, own) <= set(shift.alike(bed, "returned"))
+                   for node, own in zip(nodes, qpns[dead]))
+    wait_for("QPs of the class that was dead are home", returned, 90)
+    for verify in verifies.values():
+        verify.more(2)
+        verify.finish()
+    counters.still("failed", "illegal", "msg_bad")
+
+
+add("route", "only the class of some QPs dies: idle ones leave, and others stay",
+    partial(class_dies, TOS), STOCK)
+add("route", "only the class of the links dies: idle QPs of it leave, and others stay",
+    partial(class_dies, 0), STOCK)

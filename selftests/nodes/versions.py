@@ -6,7 +6,7 @@ from nodes.failover import shape, start, survives
 from registry import BARE, test
 from testbed import check, each
 
-MESSAGES, CAPABILITIES = 4, [0]
+MESSAGES, CAPABILITIES = 4, [0, 1]
 
 
 def same_messages(bed):

@@ -179,9 +179,10 @@ int rdma_set_reuseaddr(struct rdma_cm_id *id, int reuse)
 	return 0;
 }
 
-/* Its networks have one class. */
+/* Its networks treat all classes alike. */
 void rdma_set_service_type(struct rdma_cm_id *id, int tos)
 {
+	to_cm(id)->path.traffic_class = tos;
 }
 
 int rdma_set_ack_timeout(struct rdma_cm_id *id, u8 timeout)

@@ -20,7 +20,7 @@ struct rdma_cm_event {
 	int status;
 	union { struct rdma_conn_param conn; } param;
 };
-struct sa_path_rec { union ib_gid sgid, dgid; u8 dmac[ETH_ALEN]; };
+struct sa_path_rec { union ib_gid sgid, dgid; u8 dmac[ETH_ALEN], traffic_class; };
 static inline u8 *sa_path_get_dmac(struct sa_path_rec *path) { return path->dmac; }
 struct rdma_dev_addr { struct net *net; int bound_dev_if; };
 struct rdma_cm_id;

@@ -20,7 +20,7 @@ struct cm_input {
 	enum cm_kind kind;
 	u32 from, qpn, psn;
 	__be16 port;
-	u8 retries, data[CM_DATA] __attribute__((aligned(8)));
+	u8 retries, tos, data[CM_DATA] __attribute__((aligned(8)));
 };
 
 struct cm_id {

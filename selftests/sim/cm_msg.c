@@ -191,7 +191,7 @@ static struct cm_id *new_request(const struct cm_msg *m)
 	cm->retries = m->in.retries;
 	cm->path = (struct sa_path_rec) {
 		.sgid = dev[m->to][m->net].gid.gid, .dgid = dev[!m->to][m->net].gid.gid,
-		.dmac = { 2, 0, 0, 0, 0, 1 + !m->to },
+		.dmac = { 2, 0, 0, 0, 0, 1 + !m->to }, .traffic_class = m->in.tos,
 	};
 	cm->id.device = &dev[m->to][m->net].ib;
 	cm->id.route.path_rec = &cm->path;
@@ -233,6 +233,7 @@ void cm_send(struct cm_id *cm, enum cm_kind kind)
 		.in = {
 			.message = true, .kind = kind, .from = cm->number, .psn = cm->psn,
 			.qpn = cm->id.qp ? cm->id.qp->qp_num : 0, .retries = cm->retries,
+			.tos = cm->path.traffic_class,
 			.port = ((struct sockaddr_in *)&cm->id.route.addr.src_addr)->sin_port,
 		},
 	};

@@ -207,6 +207,9 @@ static void agreement(struct ktap *t)
 	EXPECT(t, shift_msg_agree(SHIFT_MSG_OLDEST, SHIFT_MSG_NEWEST, SHIFT_MSG_CAPS, &got));
 	EXPECT_EQ(t, got.version, SHIFT_MSG_NEWEST);
 	EXPECT_EQ(t, got.caps, SHIFT_MSG_CAPS);
+	/* one that has no lanes */
+	EXPECT(t, shift_msg_agree(SHIFT_MSG_OLDEST, SHIFT_MSG_NEWEST, SHIFT_MSG_CAP_ALONE, &got));
+	EXPECT_EQ(t, got.caps, SHIFT_MSG_CAP_ALONE);
 	/* a newer one that still knows ours */
 	EXPECT(t, shift_msg_agree(SHIFT_MSG_NEWEST, 255, 255, &got));
 	EXPECT_EQ(t, got.version, SHIFT_MSG_NEWEST);

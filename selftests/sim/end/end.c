@@ -182,7 +182,11 @@ static int end_connect(struct sim_app_qp *app, u32 qpn, u32 psn, u32 peer_psn,
 	struct ib_qp_attr rtr = {
 		.qp_state = IB_QPS_RTR, .path_mtu = IB_MTU_1024, .dest_qp_num = qpn,
 		.rq_psn = peer_psn, .max_dest_rd_atomic = shape->rd_atomic, .min_rnr_timer = 12,
-		.ah_attr.grh = { .sgid_attr = &own->gid, .dgid = app->loop ? own->gid.gid : peer_gid },
+		.ah_attr.grh = {
+			.sgid_attr = &own->gid, .dgid = app->loop ? own->gid.gid : peer_gid,
+			/* half of the worlds have lanes, as links have class 0 */
+			.traffic_class = shape->timeout & 1 ? 32 : 0,
+		},
 	};
 	struct ib_qp_attr rts = {
 		.qp_state = IB_QPS_RTS, .sq_psn = psn, .timeout = shape->timeout,

@@ -7,7 +7,7 @@
 #include "link/link.h"
 #include "link/link_priv.h"
 
-#define LINKS_MAX	8u
+#define LINKS_MAX	64u	/* lanes have numbers, too */
 
 /* what operators were told of a link */
 static bool told_up[LINKS_MAX];

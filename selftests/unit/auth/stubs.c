@@ -48,6 +48,23 @@ struct shift_link *shift_link_find(struct ib_device *dev, const union ib_gid *lo
 	return &fuzz_link;
 }
 
+/* the link has no lanes */
+bool shift_lane_welcome(struct shift_link *link, const u8 *boot_id)
+{
+	return false;
+}
+
+struct shift_link *shift_link_lane(struct shift_link *base, u8 tclass, bool connect)
+{
+	sim_fail("a lane is made for a peer that is not welcome");
+	return ERR_PTR(-EBUSY);
+}
+
+void shift_lane_absolve(struct shift_link *lane)
+{
+	sim_fail("the link is taken for a lane");
+}
+
 void shift_link_put(struct shift_link *link) { shift_link_unref(link); }
 
 static void never(struct kref *ref)
