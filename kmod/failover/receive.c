@@ -84,11 +84,15 @@ static void tell_queued(struct shift_qp *sqp, struct shift_link *link, const str
 	shift_link_send(link, &r);
 }
 
-/* These have limits of their own: failover/resolve.c. */
-static bool is_about_keys(const struct shift_msg *m)
+/*
+ * Is it handled here, with a limit of its own (failover/resolve.c)?  A question for a key is left to
+ * the work item if both ends have memory windows.
+ */
+static bool is_about_keys(const struct shift_qp *sqp, const struct shift_msg *m)
 {
-	return m->type == SHIFT_MSG_RESOLVE || m->type == SHIFT_MSG_RESOLVED ||
-	       m->type == SHIFT_MSG_RKEY_GONE;
+	if (m->type == SHIFT_MSG_RESOLVE)
+		return !READ_ONCE(sqp->peer.windows);
+	return m->type == SHIFT_MSG_RESOLVED || m->type == SHIFT_MSG_RKEY_GONE;
 }
 
 /* It says that the peer waits for its turn, and is only noted. */
@@ -104,7 +108,7 @@ static bool is_queued(const struct shift_msg *m)
  */
 static bool is_heard(struct shift_qp *sqp, struct shift_link *link, const struct shift_msg *m)
 {
-	if (is_about_keys(m))
+	if (is_about_keys(sqp, m))
 		return true;
 	if (!shift_qp_hears(sqp))
 		return false;
