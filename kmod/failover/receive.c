@@ -85,8 +85,8 @@ static void tell_queued(struct shift_qp *sqp, struct shift_link *link, const str
 }
 
 /*
- * Is it handled here, with a limit of its own (failover/resolve.c)?  A question for a key is left to
- * the work item if both ends have memory windows.
+ * Is it handled here, with a limit of its own (failover/resolve.c)?  A question for a key is left
+ * to the work item if both ends have memory windows.
  */
 static bool is_about_keys(const struct shift_qp *sqp, const struct shift_msg *m)
 {
