@@ -5,12 +5,15 @@
  * The record is never a reason to refuse anything.  If it does not agree with what completes it is
  * lost, which is counted, and the user does not notice.
  */
+#include <linux/ktime.h>
 #include <linux/log2.h>
 #include <linux/mm.h>
 #include <linux/slab.h>
 #include "core/kernel_mr.h"
 #include "core/kernel_qp.h"
 #include "core/kernel_wr.h"
+#include "core/kick.h"
+#include "core/node.h"
 #include "core/qp.h"
 #include "core/stat.h"
 #include "pure/post_ring.h"
@@ -54,6 +57,7 @@ struct shift_kernel_qp *shift_kernel_qp_new(enum shift_ulp ulp, const struct ib_
 	if (!kernel)
 		return NULL;
 	kernel->ulp = ulp;
+	kernel->watched = U64_MAX;
 	if (queue_init(&kernel->send, cap->max_send_wr, cap->max_send_sge, cap->max_inline_data) ||
 	    queue_init(&kernel->recv, attr->srq ? 0 : cap->max_recv_wr, cap->max_recv_sge, 0)) {
 		shift_kernel_qp_free(kernel);
@@ -267,6 +271,60 @@ struct shift_kernel_mr_op shift_kernel_qp_op(const struct shift_qp *sqp, u64 seq
 	};
 }
 
+/*
+ * Is a completion due of what is in the record, and (@local) is an operation on an MR behind
+ * another request?  Its user may leave requests there that are not signaled for as long as it is
+ * idle.
+ */
+static bool queue_is_due(const struct shift_qp *sqp, bool *local)
+{
+	const struct shift_kernel_queue *queue = &sqp->kernel->send;
+	const struct shift_post_ring *ring = &queue->ring;
+	bool due = false;
+	u64 seq;
+
+	lockdep_assert_held(&queue->lock);
+	*local = false;
+	if (queue->stopped || queue->taken || ring->lost)
+		return false;
+	for (seq = ring->tail; seq < ring->head && !(due && *local); seq++) {
+		const struct shift_post *post;
+
+		post = (struct shift_post *)shift_post_ring_slot(ring, seq);
+		due |= post->flags & SHIFT_WR_SIGNALED;
+		*local |= seq > ring->tail && shift_kernel_mr_local(post->opcode);
+	}
+	return due;
+}
+
+/**
+ * shift_kernel_qp_mute - the op mute of struct shift_mr_ops
+ * @sqp: a kernel user's QP, locked, on its own NIC.
+ * @anew: the time begins now.
+ *
+ * Context: process context.
+ */
+bool shift_kernel_qp_mute(struct shift_qp *sqp, bool anew)
+{
+	struct shift_kernel_queue *queue = &sqp->kernel->send;
+	u64 tail, now = ktime_get_ns();
+	bool local, mute = false;
+	unsigned long flags;
+
+	lockdep_assert_held(&sqp->lock);
+	spin_lock_irqsave(&queue->lock, flags);
+	tail = queue_is_due(sqp, &local) ? queue->ring.tail : U64_MAX;
+	spin_unlock_irqrestore(&queue->lock, flags);
+	if (!anew && tail == sqp->kernel->watched)
+		mute = local && tail != U64_MAX &&
+		       now - sqp->kernel->since >= shift_scaled_ns(SHIFT_WATCH_MS);
+	if (anew || mute || tail != sqp->kernel->watched) {
+		sqp->kernel->watched = tail;
+		sqp->kernel->since = now;
+	}
+	return mute;
+}
+
 /* A completion of the oldest signaled request: what it stands for was executed. */
 static void queue_done(struct shift_qp *sqp, struct shift_kernel_queue *queue, u64 wr_id)
 {
@@ -412,6 +470,7 @@ void shift_kernel_qp_start(struct shift_qp *sqp)
 	lockdep_assert_held(&sqp->lock);
 	WRITE_ONCE(kernel->cause, 0);
 	WRITE_ONCE(kernel->flushed, false);
+	kernel->watched = U64_MAX;
 	queue_start(&kernel->send);
 	queue_start(&kernel->recv);
 }

@@ -35,12 +35,16 @@ struct shift_kernel_queue {
  * @ulp: whose it is.
  * @cause: enum ib_wc_status: the first error that was polled and is no flush; 0: none.
  * @flushed: a flush was polled.
+ * @watched: tail of @send when shift_kernel_qp_mute() saw it change last; U64_MAX: no completion was
+ *	due.
+ * @since: when that was, ktime ns.
  * @send, @recv: its queues; of a QP on a shared receive queue the second one has no slots.
  */
 struct shift_kernel_qp {
 	enum shift_ulp ulp;
 	u32 cause;
 	bool flushed;
+	u64 watched, since;
 	struct shift_kernel_queue send, recv;
 };
 
@@ -50,6 +54,7 @@ int shift_kernel_post_send(struct shift_qp *sqp, struct ib_qp *qp, const struct 
 			   const struct ib_send_wr **bad_wr, bool *kept);
 int shift_kernel_post_recv(struct shift_qp *sqp, struct ib_qp *qp, const struct ib_recv_wr *wr,
 			   const struct ib_recv_wr **bad_wr, bool *kept);
+bool shift_kernel_qp_mute(struct shift_qp *sqp, bool anew);
 bool shift_kernel_polled(struct shift_qp *sqp, const struct ib_wc *wc);
 struct shift_kernel_mr_op shift_kernel_qp_op(const struct shift_qp *sqp, u64 seq);
 u32 shift_kernel_queue_take(struct shift_kernel_queue *queue, u32 *first, u32 *psn);

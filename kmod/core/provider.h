@@ -117,6 +117,9 @@ struct shift_srq_ops {
  * @local: is that an operation on such an MR, for which no packet is sent?  Any context, no lock.
  * @build: the operation for the path's own MR; it is posted then.  0, -EACCES.
  * @executed: the path's device has executed an operation of the ledger, of any kind.
+ * @mute: has the QP's own device completed nothing for SHIFT_WATCH_MS (scaled), with an operation on
+ *	an MR behind another request?  Then a retry may have killed the QP
+ *	(SHIFT_PROVIDES_LOCAL_TWICE).  @anew: the time begins now.  sqp->lock, and not ledger_lock.
  * @invalidated: the peer has invalidated an MR by a message; @wire: the key on the path.  Returns
  *	the key that the user knows.
  *
@@ -128,6 +131,7 @@ struct shift_mr_ops {
 	int (*build)(struct shift_qp *sqp, const struct shift_wr *wr, u8 path,
 		     struct ib_reg_wr *to);
 	void (*executed)(struct shift_qp *sqp, u64 seq, u8 path);
+	bool (*mute)(struct shift_qp *sqp, bool anew);
 	u32 (*invalidated)(struct shift_qp *sqp, u32 wire, u8 path);
 	int (*follow)(struct shift_qp *sqp);
 };

@@ -114,6 +114,7 @@ void shift_rkey_disuse(struct shift_qp *sqp, u32 rkey);		/* no lock */
 /* look.c; sqp->lock */
 int shift_qp_stays(struct shift_qp *sqp, bool hopeful);
 void shift_qp_look(struct shift_qp *sqp);
+bool shift_qp_is_mute(struct shift_qp *sqp, bool anew);
 void shift_qp_look_asked(struct shift_qp *sqp);
 
 /**

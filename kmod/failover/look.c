@@ -4,12 +4,16 @@
  * into its rings in its own work item.  Who asks takes no lock of a QP's, and waits for a moment
  * only.
  */
+#define pr_fmt(fmt) KBUILD_MODNAME ": " fmt
+
 #include <linux/atomic.h>
 #include <linux/wait.h>
 #include "core/kick.h"
 #include "core/node.h"
+#include "core/object.h"
 #include "core/provider.h"
 #include "core/qp.h"
+#include "core/stat.h"
 #include "failover/failover.h"
 #include "failover/internal.h"
 #include "provider/provider.h"
@@ -134,6 +138,38 @@ void shift_qp_look(struct shift_qp *sqp)
 	WRITE_ONCE(sqp->fo.stuck, stuck);
 	if (stuck)
 		shift_qp_watch(sqp);
+}
+
+/* May a retry of its device's leave the QP dead, without an error? */
+static bool may_be_mute(const struct shift_qp *sqp)
+{
+	return sqp->rings.provider && sqp->rings.provider->mrs &&
+	       sqp->fo.state == SHIFT_ST_RUN && !sqp->fo.path &&
+	       sqp->sdev->provider->flags & SHIFT_PROVIDES_LOCAL_TWICE;
+}
+
+/**
+ * shift_qp_is_mute - does a QP's own NIC do nothing any more about what it has?
+ * @sqp: the QP, locked.
+ * @anew: look from now on; what was seen before does not count.
+ *
+ * rxe leaves QPs of users in the kernel so: Documentation/internals/kernel-users.md.  That is a
+ * fault of this QP.  While it is protected on its own NIC, such a QP looks from time to time.
+ *
+ * Context: process context.
+ */
+bool shift_qp_is_mute(struct shift_qp *sqp, bool anew)
+{
+	lockdep_assert_held(&sqp->lock);
+	if (!may_be_mute(sqp))
+		return false;
+	shift_qp_watch(sqp);
+	if (!sqp->rings.provider->mrs->mute(sqp, anew))
+		return false;
+	shift_stat_inc(SHIFT_STAT_STALLED);
+	pr_warn_ratelimited("%s qp %u: nothing completed for %u ms\n", sqp->sdev->name, sqp->qpn,
+			    SHIFT_WATCH_MS);
+	return true;
 }
 
 /* The QP looks because it was asked to; sqp->lock. */

@@ -152,6 +152,7 @@ void shift_failover_event(struct shift_qp *sqp, enum shift_event event,
 			  const struct shift_msg *m)
 {
 	struct occasion on = { .sqp = sqp, .m = m };
+	bool runs = false;
 
 	lockdep_assert_held(&sqp->lock);
 	while (event != __SHIFT_EV_MAX) {
@@ -172,11 +173,14 @@ void shift_failover_event(struct shift_qp *sqp, enum shift_event event,
 					  rule->action, sqp->fo.epoch);
 		if (rule->next != from)
 			set_state(sqp, rule->next);
+		runs = rule->next != from && rule->next == SHIFT_ST_RUN;
 		/* a new REQ has a new deadline, also if it is sent in ASKED */
 		if (rule->next != from || rule->action == SHIFT_ACT_ASK)
 			shift_deadline_start(sqp, rule->next);
 		event = shift_failover_act(sqp, rule, m);
 	}
+	if (runs)
+		shift_qp_is_mute(sqp, true);
 }
 
 /**

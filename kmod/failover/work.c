@@ -200,11 +200,8 @@ static enum shift_cause fault_cause(struct shift_qp *sqp, bool silent)
 	return sqp->fo.path ? SHIFT_CAUSE_NONE : SHIFT_CAUSE_PORT;
 }
 
-static void handle_fault(struct shift_qp *sqp)
+static void handle_fault_because(struct shift_qp *sqp, enum shift_cause cause)
 {
-	bool silent = test_and_clear_bit(SHIFT_QPB_SILENT, &sqp->pend.flags);
-	enum shift_cause cause = fault_cause(sqp, silent);
-
 	if (sqp->fo.state != SHIFT_ST_RUN || !cause)
 		return;
 	if (sqp->fo.path == 0 && test_bit(SHIFT_QPB_ERRORED, &sqp->pend.flags) &&
@@ -228,6 +225,13 @@ static void handle_fault(struct shift_qp *sqp)
 	} else if (shift_path_port_down(sqp, sqp->fo.path)) {
 		shift_qp_arm(sqp, SHIFT_AGAIN_MS);
 	}
+}
+
+static void handle_fault(struct shift_qp *sqp)
+{
+	bool silent = test_and_clear_bit(SHIFT_QPB_SILENT, &sqp->pend.flags);
+
+	handle_fault_because(sqp, fault_cause(sqp, silent));
 }
 
 /* Does the QP wait for its NIC to say whether it has the error that was reported? */
@@ -351,6 +355,8 @@ static void handle_deadline(struct shift_qp *sqp)
 				qp_watch(sqp);
 			else if (sqp->fo.stuck)
 				shift_qp_look(sqp);
+			if (shift_qp_is_mute(sqp, false))
+				handle_fault_because(sqp, SHIFT_CAUSE_CQE);
 			if (shift_silence_look(sqp)) {
 				set_bit(SHIFT_QPB_SILENT, &sqp->pend.flags);
 				handle_fault(sqp);
@@ -458,6 +464,9 @@ static bool machine_round(struct shift_qp *sqp)
 	any |= take(sqp, SHIFT_QPB_FIRST, handle_first);
 	any |= take(sqp, SHIFT_QPB_KICK, handle_kick);
 	any |= take(sqp, SHIFT_QPB_LOOK, shift_qp_look_asked);
+	/* during a failover they are still needed: the bit waits for RUN */
+	if (sqp->fo.state == SHIFT_ST_RUN)
+		any |= take(sqp, SHIFT_QPB_TIDY, shift_proxy_tidy);
 	return any;
 }
 
@@ -470,18 +479,13 @@ static bool machine_round_reserved(struct shift_qp *sqp)
 	unsigned int noreclaim;
 	bool any;
 
-	/* the memory for its protection can wait */
+	/* the memory for its protection can wait; later nothing can, as posts wait for this */
 	if (!sqp->kernel || sqp->fo.state == SHIFT_ST_OFF)
 		return machine_round(sqp);
 	noreclaim = memalloc_noreclaim_save();
 	any = machine_round(sqp);
 	memalloc_noreclaim_restore(noreclaim);
 	return any;
-}
-
-static bool machine_is_on(const struct shift_qp *sqp)
-{
-	return sqp->qp && !test_bit(SHIFT_QPB_DEAD, &sqp->pend.flags);
 }
 
 /* The QP's work item.  Its queue has WQ_MEM_RECLAIM, so no allocation here may wait for I/O. */
@@ -494,12 +498,9 @@ void shift_failover_work(struct work_struct *work)
 	int rounds = 8;
 
 	mutex_lock(&sqp->lock);
-	while (machine_is_on(sqp) && rounds--)
+	while (sqp->qp && !test_bit(SHIFT_QPB_DEAD, &sqp->pend.flags) && rounds--)
 		if (!machine_round_reserved(sqp))
 			break;
-	/* during a failover they are still needed: the bit waits for RUN */
-	if (machine_is_on(sqp) && sqp->fo.state == SHIFT_ST_RUN)
-		take(sqp, SHIFT_QPB_TIDY, shift_proxy_tidy);
 	if (sqp->fo.state == SHIFT_ST_OFF)
 		shift_qp_clear_msgs(sqp, true);
 	mutex_unlock(&sqp->lock);

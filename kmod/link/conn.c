@@ -150,7 +150,8 @@ void shift_conn_retire(struct shift_conn *c, const char *why, int status)
 		link->pending = NULL;
 	if (link->conn == c) {
 		link->conn = NULL;
-		WRITE_ONCE(link->silent, link->up && c->silent);
+		if (link->up)
+			WRITE_ONCE(link->silent, c->silent);
 		link->up = false;
 	}
 	if (c->established)

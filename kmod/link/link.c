@@ -178,11 +178,12 @@ static struct shift_link *lane_lookup(struct shift_link *base, u8 tclass, unsign
 }
 
 /* Enter a new lane in the table. */
-static void lane_add(struct shift_link *lane, struct shift_link *base, u8 tclass)
+static void lane_add(struct shift_link *lane, struct shift_link *base, struct ib_device *dev,
+		     u8 tclass)
 {
 	lockdep_assert_held(&shift_links_lock);
-	/* whoever takes it away from @base after this finds the lane, too */
-	lane->dev = base->dev;
+	/* the module's removal of the device comes after this, and finds the lane, too */
+	lane->dev = dev;
 	lane->tclass = tclass;
 	kref_get(&base->ref);
 	lane->base = base;
@@ -206,6 +207,7 @@ static void lane_add(struct shift_link *lane, struct shift_link *base, u8 tclass
 struct shift_link *shift_link_lane(struct shift_link *base, u8 tclass, bool connect)
 {
 	struct shift_link *lane, *new = link_alloc(NULL, &base->local, &base->remote);
+	struct ib_device *dev;
 	unsigned int used, all;
 
 	if (!new)
@@ -213,16 +215,17 @@ struct shift_link *shift_link_lane(struct shift_link *base, u8 tclass, bool conn
 	tclass &= SHIFT_LINK_CLASS;
 	mutex_lock(&shift_links_lock);
 	lane = lane_lookup(base, tclass, &used, &all);
+	dev = READ_ONCE(base->dev);
 	if (shift_links_closed) {
 		lane = ERR_PTR(-ESHUTDOWN);
-	} else if (!READ_ONCE(base->dev)) {
+	} else if (!dev) {
 		lane = ERR_PTR(-ENODEV);
 	} else if (!lane && (connect ? used : all) >= SHIFT_LINK_LANES) {
 		lane = ERR_PTR(-EBUSY);
 	} else if (!lane) {
 		lane = new;
 		new = NULL;
-		lane_add(lane, base, tclass);
+		lane_add(lane, base, dev, tclass);
 	}
 	if (!IS_ERR(lane))
 		link_hold(lane, connect);

@@ -179,14 +179,21 @@ static void link_timer(struct work_struct *work)
 	struct shift_link *link = container_of(to_delayed_work(work), struct shift_link, timer);
 	unsigned int noio = memalloc_noio_save();
 	struct ib_device *connect = NULL;
-	bool ready = !link->base || (READ_ONCE(heartbeat_ms) && shift_lane_ready(link));
+	bool ready = !link->base || shift_lane_ready(link);
+	bool mute = link->base && !READ_ONCE(heartbeat_ms);
 
+	/* without heartbeats no class is judged, until there are some again */
+	if (mute)
+		shift_lane_absolve(link);
 	spin_lock_irq(&link->lock);
 	if (link->pending && time_after_eq(jiffies, link->deadline)) {
 		/* this sets the timer for another attempt */
 		shift_conn_retire(link->pending, "not established in time", 0);
 	} else if (link->pending) {
 		shift_link_arm(link, &link->timer, link->deadline - jiffies);
+	} else if (mute) {
+		if (link->users && link->dev)
+			shift_link_arm(link, &link->timer, HZ);
 	} else if (ready && !link->conn && link->active && link->users && link->dev &&
 		   shift_peer_knows(&link->remote)) {
 		/* so counted, the attempt keeps the device from being removed */
@@ -280,7 +287,6 @@ static void link_deliver_up(struct shift_link *link, struct shift_conn *c)
 	restarted = !link->base &&
 		    memcmp(link->peer_boot_id, c->boot_id, sizeof(c->boot_id));
 	memcpy(link->peer_boot_id, c->boot_id, sizeof(c->boot_id));
-	WRITE_ONCE(link->silent, false);
 	spin_unlock_irq(&link->lock);
 
 	if (restarted)
@@ -291,6 +297,7 @@ static void link_deliver_up(struct shift_link *link, struct shift_conn *c)
 	spin_lock_irq(&link->lock);
 	if (link->conn == c) {
 		link->up = true;
+		WRITE_ONCE(link->silent, false);
 		link->connects++;
 		link->failures = 0;
 		c->told = true;

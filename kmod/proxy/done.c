@@ -26,7 +26,7 @@ static bool work_is_left(struct shift_qp *sqp, const struct shift_proxy *b, bool
 
 	lockdep_assert_held(&sqp->ledger_lock);
 	next = shift_ledger_next(l, &seq);
-	if (b->inflight < b->depth / 2)
+	if (b->inflight < max(b->depth / 2, 1u))
 		return next || sqp->fo.stop_status;
 	return next && answered && shift_ledger_at(l, seq)->flags & SHIFT_ENTRY_FENCED;
 }

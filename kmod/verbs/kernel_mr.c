@@ -131,6 +131,8 @@ static void mirror_map(struct shift_mr *smr, struct scatterlist *sg, int nents,
 		return;
 	mirror->page_size = smr->mr->page_size;
 	n = mirror->device->ops.map_mr_sg(mirror, sg, nents, offset);
+	if (n != mapped)
+		shift_stat_inc(SHIFT_STAT_MIRROR_FAILED);
 	WRITE_ONCE(smr->kernel->unmapped, n != mapped);
 }
 

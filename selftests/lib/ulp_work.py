@@ -67,6 +67,7 @@ class Swap(Jobs):
     WARM = 1
     SIZE = 30       # MiB of each file
     SPARE = 16      # MiB that are left for all of them
+    ATOMIC = 32768  # KiB that the kernel keeps for who cannot wait
 
     def __init__(self, user, jobs=4):
         node = user.host
@@ -76,6 +77,8 @@ class Swap(Jobs):
             mkdir -p /hog /full
             mount -t ramfs none /hog
             mount -t tmpfs -o size=90% none /full
+            # for packets: rxe of 6.12 ends a QP that has none
+            echo {self.ATOMIC} >/proc/sys/vm/min_free_kbytes
             # of memory that cannot be swapped
             left=$(awk '$1 == "MemAvailable:" {{ print int($2 / 1024) }}' /proc/meminfo)
             dd if=/dev/zero of=/hog/all bs=1M count=$((left - {self.SPARE})) 2>/dev/null""",

@@ -52,6 +52,8 @@ VARIANTS = {
             "remote cable", "a cable, then *", "both cables, *", "cables at random, *",
             "disconnected on the backup", "the module in one node only")),
         "kernel_failover: iser: silent loss",
+        "kernel_failover: nvme: its neighbour *", "kernel_failover: nfs: its neighbour *",
+        "kernel_failover: iser: its neighbour *",
         "kernel_users: *, 200 times", "kernel_users: nfs: *", "kernel_users: iser: *",
         # figures: each program that is known, over each outage
         "program_matrix: *",
@@ -134,7 +136,7 @@ VARIANTS = {
     "6.12": [
         # one of each user
         *(f"kernel_failover: *: {name}" for name in (
-            "remote cable", "* cable, ten times", "drained and taken back", "a cable, then *",
+            "remote cable", "its neighbour is lost", "* cable, ten times", "drained and taken back", "a cable, then *",
             "both cables, *", "cables at random, *", "disconnected on the backup",
             "the module in one node only")),
         "kernel_failover: nvme: silent loss", "kernel_failover: nfs: silent loss",
@@ -206,7 +208,7 @@ VARIANTS = {
     "debug": [
         # its kernel has nvme and NFS
         *(f"kernel_failover: *: {name}" for name in (
-            "remote cable", "* cable, ten times", "silent loss", "drained and taken back",
+            "remote cable", "its neighbour is lost", "* cable, ten times", "silent loss", "drained and taken back",
             "a cable, then *", "both cables, *", "cables at random, *",
             "disconnected on the backup", "the module in one node only")),
         "kernel_failover: nvme: swap, and no memory left, remote cable",

@@ -6,11 +6,12 @@ from contextlib import contextmanager
 from functools import partial
 
 import shift
-from registry import BARE, MAIN, STOCK, add
+from registry import BARE, FULL, MAIN, STOCK, add
 from testbed import check, each, wait_for
 from ulp import Iser, Nfs, Nvme, Rds, gone, quiet
 from ulp_work import Datagrams, Disk, Fio, Swap, Tree
-from nodes.failover import SIDES, dropped, goes_silent, pull
+from nodes.failover import SIDES, dropped, goes_silent, patience, pull
+from nodes.programs import neighbour_lost
 
 WORK = {Nvme: Disk, Nfs: Tree, Rds: Datagrams, Iser: Disk}
 FAULTS = 12     # of a random schedule
@@ -143,6 +144,37 @@ def at_random(seed, kind, bed):
         check(sum(counters.delta("faults")) > 0, "no fault was counted")
 
 
+def one_lost(bed):
+    """A single packet is lost: rxe's retry may kill the QP, which has to be noticed."""
+    with working(bed, Nvme) as (work, counters), patience(bed, 0, 1):
+        host = bed.nodes[0]
+        for number in range(1, 40):
+            bed.drop(bed.nodes[1], 0, direction="in", opcode="RC_SEND_*", count=1)
+            wait_for("a packet is lost", lambda number=number: dropped(bed) >= number, 60)
+            then = work.rounds()
+            wait_for("a failover, or work that goes on", lambda then=then:
+                     min(counters.delta("switches")) > 0 or all(
+                         now > before for now, before in zip(work.rounds(), then)), 120)
+            if "not free" in host.run("dmesg").out:
+                break
+        check("not free" in host.run("dmesg").out, "no retry has killed a QP")
+        wait_for("failover on both nodes", lambda: min(counters.delta("switches")) > 0, 60)
+        check(counters.delta("stalled")[0], "it was not found that nothing is completed")
+        bed.undrop()
+        work.more(2)
+
+
+def told_nothing(kind, bed):
+    """With the cable the neighbour is lost. RDMA CM would tell connections so (UNREACHABLE)."""
+    with working(bed, kind) as (work, counters):
+        pull(bed, "local")
+        moved(bed, counters, work)
+        neighbour_lost(bed)
+        work.more(2)
+        bed.plug_all()
+        shift.home(bed, kind.QPS)
+
+
 def ends_away(kind, bed):
     """Both ends go in order while the path of their QPs is dead, and may connect again after."""
     user = kind(bed)
@@ -202,12 +234,14 @@ def each_user(kind):
         new("both cables, the backup's comes back", all_out, kind)
     for seed in range(1, 4):
         new(f"cables at random, {seed}", at_random, seed, kind)
+    new("its neighbour is lost", told_nothing, kind)
     new("disconnected on the backup", ends_away, kind)
     new("the module in one node only", alone, kind)
 
 
 for _kind in WORK:
     each_user(_kind)
+add("kernel_failover", "nvme: a retry kills a QP", one_lost, FULL, BARE)
 for _side in SIDES:
     add("kernel_failover", f"nvme: swap, and no memory left, {_side} cable",
         partial(cable, _side, 1, Nvme, Swap), MAIN, BARE)

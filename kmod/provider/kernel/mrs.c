@@ -57,6 +57,7 @@ const struct shift_mr_ops shift_kernel_mr_provider = {
 	.local = shift_kernel_mr_local,
 	.build = mrs_build,
 	.executed = mrs_executed,
+	.mute = shift_kernel_qp_mute,
 	.invalidated = mrs_invalidated,
 	.follow = shift_kernel_mrs_follow,
 };
