@@ -35,8 +35,8 @@ struct shift_kernel_queue {
  * @ulp: whose it is.
  * @cause: enum ib_wc_status: the first error that was polled and is no flush; 0: none.
  * @flushed: a flush was polled.
- * @watched: tail of @send when shift_kernel_qp_mute() saw it change last; U64_MAX: no completion was
- *	due.
+ * @watched: tail of @send when shift_kernel_qp_mute() saw it change last; U64_MAX: no completion
+ *	was due.
  * @since: when that was, ktime ns.
  * @send, @recv: its queues; of a QP on a shared receive queue the second one has no slots.
  */

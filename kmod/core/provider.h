@@ -117,8 +117,8 @@ struct shift_srq_ops {
  * @local: is that an operation on such an MR, for which no packet is sent?  Any context, no lock.
  * @build: the operation for the path's own MR; it is posted then.  0, -EACCES.
  * @executed: the path's device has executed an operation of the ledger, of any kind.
- * @mute: has the QP's own device completed nothing for SHIFT_WATCH_MS (scaled), with an operation on
- *	an MR behind another request?  Then a retry may have killed the QP
+ * @mute: has the QP's own device completed nothing for SHIFT_WATCH_MS (scaled), with an operation
+ *	on an MR behind another request?  Then a retry may have killed the QP
  *	(SHIFT_PROVIDES_LOCAL_TWICE).  @anew: the time begins now.  sqp->lock, and not ledger_lock.
  * @invalidated: the peer has invalidated an MR by a message; @wire: the key on the path.  Returns
  *	the key that the user knows.

@@ -15,6 +15,7 @@
 
 #include <linux/interrupt.h>
 #include <linux/irq_poll.h>
+#include <linux/sched/mm.h>
 #include <linux/slab.h>
 #include "core/account.h"
 #include "core/ib.h"
@@ -73,6 +74,25 @@ static u32 proxy_cqes(const struct shift_proxy *b, const struct ib_device *ibdev
 	return min_t(u32, b->depth + b->recv_depth + 1, ibdev->attrs.max_cqe);
 }
 
+static int proxy_make_queues(struct shift_proxy *b, struct ib_pd *pd,
+			     struct ib_qp_init_attr *init)
+{
+	b->cq = ib_alloc_cq_any(pd->device, b, proxy_cqes(b, pd->device), IB_POLL_SOFTIRQ);
+	if (IS_ERR(b->cq))
+		return PTR_ERR(b->cq);
+	init->send_cq = b->cq;
+	init->recv_cq = b->cq;
+	b->qp = ib_create_qp(pd, init);
+	if (IS_ERR(b->qp))
+		goto err_cq;
+	if (!b->sqp->rings.provider->mrs || !shift_registrar_make(b))
+		return 0;
+	ib_destroy_qp(b->qp);
+err_cq:
+	ib_free_cq(b->cq);
+	return -ENOMEM;
+}
+
 static struct shift_proxy *proxy_make(struct shift_qp *sqp, u8 path, struct ib_pd *pd)
 {
 	struct ib_device *ibdev = pd->device;
@@ -92,7 +112,9 @@ static struct shift_proxy *proxy_make(struct shift_qp *sqp, u8 path, struct ib_p
 			.max_inline_data = proxy_inline(sqp),
 		},
 	};
+	struct mem_cgroup *payer;
 	struct shift_proxy *b;
+	int err;
 
 	b = kvzalloc(sizeof(*b), GFP_KERNEL | SHIFT_GFP_PAID);
 	if (!b)
@@ -112,23 +134,15 @@ static struct shift_proxy *proxy_make(struct shift_qp *sqp, u8 path, struct ib_p
 		init.cap.max_recv_sge = 0;
 		b->recv_depth = b->pool->depth;
 	}
-	b->cq = ib_alloc_cq_any(ibdev, b, proxy_cqes(b, ibdev), IB_POLL_SOFTIRQ);
-	if (IS_ERR(b->cq))
-		goto err_pool;
-	init.send_cq = b->cq;
-	init.recv_cq = b->cq;
-	b->qp = ib_create_qp(pd, &init);
-	if (IS_ERR(b->qp))
-		goto err_cq;
-	if (sqp->rings.provider->mrs && shift_registrar_make(b))
-		goto err_qp;
-	return b;
-
-err_qp:
-	ib_destroy_qp(b->qp);
-err_cq:
-	ib_free_cq(b->cq);
-err_pool:
+	/*
+	 * The driver's memory is charged to nobody.  If it was (rxe's sockets are) the process
+	 * would be killed for what has no room within its limit, instead of being unprotected.
+	 */
+	payer = set_active_memcg(NULL);
+	err = proxy_make_queues(b, pd, &init);
+	set_active_memcg(payer);
+	if (!err)
+		return b;
 	shift_srq_pool_put(b->pool);
 err_free:
 	kvfree(b);

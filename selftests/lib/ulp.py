@@ -127,6 +127,8 @@ class Nfs:
             mkdir -p /run {self.STATE}/v4recovery {self.EXPORT}
             touch /etc/exports {self.STATE}/etab {self.STATE}/rmtab
             {below} {self.EXPORT}
+            # locks are to be held by the server, and not by a client with a delegation
+            echo 0 >/proc/sys/fs/leases-enable
             mount -t nfsd nfsd {self.NFSD}
             echo "-3 +4.2" >{self.NFSD}/versions
             exportfs -o rw,no_root_squash,fsid=0,insecure,no_subtree_check \\
