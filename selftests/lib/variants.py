@@ -44,8 +44,7 @@ VARIANTS = {
         # the host's cable shows the same, but for who asks first
         "kernel_failover: *, ten times", "kernel_failover: * at random, [23]",
         "kernel_failover: nvme: remote cable", "kernel_failover: *: drained and taken back",
-        # the debug kernel has it
-        "kernel_failover: nvme: swap, *",
+        "kernel_failover: nvme: swap, and no memory left, remote cable",
         "kernel_failover: nfs: local cable", "kernel_failover: nfs: both cables, *",
         "kernel_failover: nfs: a cable, then *", "kernel_failover: nfs: * in one node only",
         *(f"kernel_failover: {user}: {name}" for user in ("rds", "iser") for name in (
@@ -211,7 +210,6 @@ VARIANTS = {
             "remote cable", "its neighbour is lost", "* cable, ten times", "silent loss", "drained and taken back",
             "a cable, then *", "both cables, *", "cables at random, *",
             "disconnected on the backup", "the module in one node only")),
-        "kernel_failover: nvme: swap, and no memory left, remote cable",
         "kernel_users: *, 200 times", "kernel_users: nfs: *",
         # "bound before and after, and home again" goes the same way in a fifth of the time
         "random_schedule: 1 of seed *", "random_schedule: 12 of seed *",
