@@ -173,7 +173,7 @@ class Datagrams:
               "\n".join(end.tail() for end in self.ends))
 
     def finish(self):
-        """Both are told to end; neither does before it has heard all. The longest pause, in seconds."""
+        """Both are told to end, and do when they have heard all. The longest pause, in seconds."""
         each(self.user.nodes, lambda node: node.must("killall -INT rds_verify"))
         for end in self.ends:
             end.expect(0, timeout=120)

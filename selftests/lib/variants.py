@@ -135,7 +135,8 @@ VARIANTS = {
     "6.12": [
         # one of each user
         *(f"kernel_failover: *: {name}" for name in (
-            "remote cable", "its neighbour is lost", "* cable, ten times", "drained and taken back", "a cable, then *",
+            "remote cable", "its neighbour is lost", "* cable, ten times",
+            "drained and taken back", "a cable, then *",
             "both cables, *", "cables at random, *", "disconnected on the backup",
             "the module in one node only")),
         "kernel_failover: nvme: silent loss", "kernel_failover: nfs: silent loss",
@@ -207,8 +208,8 @@ VARIANTS = {
     "debug": [
         # its kernel has nvme and NFS
         *(f"kernel_failover: *: {name}" for name in (
-            "remote cable", "its neighbour is lost", "* cable, ten times", "silent loss", "drained and taken back",
-            "a cable, then *", "both cables, *", "cables at random, *",
+            "remote cable", "its neighbour is lost", "* cable, ten times", "silent loss",
+            "drained and taken back", "a cable, then *", "both cables, *", "cables at random, *",
             "disconnected on the backup", "the module in one node only")),
         "kernel_users: *, 200 times", "kernel_users: nfs: *",
         # "bound before and after, and home again" goes the same way in a fifth of the time

@@ -11,7 +11,6 @@ from testbed import check, each, wait_for
 from ulp import Iser, Nfs, Nvme, Rds, gone, quiet
 from ulp_work import Datagrams, Disk, Fio, Swap, Tree
 from nodes.failover import SIDES, dropped, goes_silent, patience, pull
-from nodes.programs import neighbour_lost
 
 WORK = {Nvme: Disk, Nfs: Tree, Rds: Datagrams, Iser: Disk}
 FAULTS = 12     # of a random schedule
@@ -169,7 +168,10 @@ def told_nothing(kind, bed):
     with working(bed, kind) as (work, counters):
         pull(bed, "local")
         moved(bed, counters, work)
-        neighbour_lost(bed)
+        host, other = bed.nodes[:2]
+        host.run(["ping", "-c", "1", "-W", "1", other.address(0)], timeout=60)
+        # others may have asked for it before
+        wait_for("a neighbour whose address is kept", lambda: counters.delta("neighbours")[0], 60)
         work.more(2)
         bed.plug_all()
         shift.home(bed, kind.QPS)
