@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from functools import partial
 
 import shift
-from registry import LOADED, STOCK, add, test
+from registry import BARE, LOADED, STOCK, add, test
 from testbed import check, each, wait_for
 from traffic import PERFTEST_PORT, listening
 from nodes.perftest import flowing
@@ -135,19 +135,19 @@ def v6_address(node, rail):
 
 
 @contextmanager
-def ipv6(bed):
+def ipv6(bed, tell=shift.introduce):
     """For a while all rails have an IPv6 address as well, and peers know the NICs by it, too."""
     nodes, rails = bed.nodes[:2], range(2)
     each(nodes, lambda node: [node.must(
         f"ip -6 addr add {v6_address(node, rail)}/64 dev rail{rail} nodad") for rail in rails])
     try:
-        shift.introduce(bed)
+        tell(bed)
         yield
     finally:
         bed.plug_all()
         each(nodes, lambda node: [node.run(
             f"ip -6 addr del {v6_address(node, rail)}/64 dev rail{rail}") for rail in rails])
-        shift.introduce(bed)
+        tell(bed)
 
 
 @test("programs", "rping over IPv6, and the peer's MAC address is asked for on the dead path")
@@ -269,10 +269,42 @@ def interface_down_ipv6(bed):
 
 @test("programs", "rping over IPv6: the interface goes down and comes up")
 def rping_interface_ipv6(bed):
-    """The neighbour and the address go with the interface."""
+    """The neighbour and the address go with the interface.
+
+    RDMA CM cannot say the end of a connection whose address has gone, and so the server is not
+    told.  The same program without the module does not get that far, and its server is not told,
+    either: see the control.
+    """
     address = v6_address(bed.nodes[1], 0)
     with ipv6(bed):
-        rpings(bed, address, 1000, meanwhile=partial(interface_down_ipv6, bed))
+        rpings(bed, address, 1000, meanwhile=partial(interface_down_ipv6, bed),
+               serving_ends=False)
+
+
+@test("programs", "rping over IPv6, no module: an interface that goes down ends it", state=BARE)
+def rping_interface_ipv6_bare(bed):
+    """The control: an error at the client, and a server that is not told, on a path that works."""
+    client, server = bed.nodes[:2]
+    address = v6_address(server, 0)
+    with ipv6(bed, tell=lambda bed: None):
+        words = ["-a", address, "-S", "4096"]
+        serving = server.start(["rping", "-s", *words, "-C", "100000"])
+        wait_for("rping listens", lambda: serving.status is not None or cm_listens(server))
+        running = client.start(["rping", "-c", *words, "-C", "100000"])
+        flowing(client, 0, 1 << 16)
+        client.link(0, False)
+        interface_down_ipv6(bed)
+        bed.plug_all()
+        check(running.wait(120) != 0, "it has survived")
+        # a connection that is made and ended later is a message that came after the first one's
+        other = [*words, "-p", "7200", "-C", "10"]
+        later = server.start(["rping", "-s", *other])
+        wait_for("the second rping listens", lambda: later.status is not None
+                 or server.run("rdma resource show cm_id | grep LISTEN | grep -q 7200").status == 0)
+        client.start(["rping", "-c", *other]).expect(0, 60)
+        later.expect(0, 60)
+        check(serving.status is None, f"the server was told:\n{serving.tail()}")
+        serving.stop()
 
 
 @test("programs", "rping without a pair: RDMA CM tells of a lost neighbour", state=LOADED)
