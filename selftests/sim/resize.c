@@ -35,9 +35,18 @@ static bool away_ended(int end)
 }
 
 /*
+ * Would a QP that is connected later find no receives?  So it is if others have left the ring, go
+ * on elsewhere, and it cannot follow them (Documentation/known-issues.md): QPs cannot where devices
+ * are removed.
+ */
+static bool resize_starves(int end)
+{
+	return plan.removes && plan.late && lib_srq_is_away(end) && !away_ended(end);
+}
+
+/*
  * The moments at which a resize matters: when the receives are about to leave, and when all QPs
- * that were with them have ended.  If some go on, a QP at home that cannot follow them would find
- * no receives (Documentation/known-issues.md): QPs cannot where devices are removed.
+ * that were with them have ended.
  */
 static bool resize_is_due(int end)
 {
@@ -54,7 +63,7 @@ static void resize_thread(void *arg)
 			sim_sleep(sim_draw_between(US(10), US(100)));
 		sim_sleep(plan.removes ? MS(50) : sim_draw_between(US(1), US(400)));
 	}
-	if (!plan.joins || !plan.removes || away_ended(call->end))
+	if (!resize_starves(call->end))
 		lib_srq_resize(call->end);
 	kfree(call);
 	helpers--;
