@@ -85,7 +85,8 @@ static void conn_param(struct shift_conn *c, struct shift_hello *hello,
 
 static bool hello_is_of_lane(const struct shift_hello *hello)
 {
-	return hello->magic == cpu_to_be32(SHIFT_HELLO_LANE);
+	return SHIFT_MSG_CAPS & SHIFT_MSG_CAP_LANES &&
+	       hello->magic == cpu_to_be32(SHIFT_HELLO_LANE);
 }
 
 static bool hello_valid(const struct shift_hello *hello, size_t len)

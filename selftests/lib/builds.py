@@ -110,10 +110,10 @@ def build_common(work, kernels):
 
 
 def variants(kernel):
-    """Modules for tests, and what makes them differ: one that replays from a wrong point, and one
-    that knows newer messages, too."""
+    """Modules for tests, and what makes them differ: one that replays from a wrong point, one
+    that knows newer messages, too, and one that is too old to know lanes."""
     return ([("wrong", "SHIFT_REPLAY_SKIPS=1")] * (kernel in MATRIX) +
-            [("newer", "SHIFT_MSG_NEWEST=5")] * (kernel in FULL))
+            [("newer", "SHIFT_MSG_NEWEST=5"), ("older", "SHIFT_MSG_CAPS=1")] * (kernel in FULL))
 
 
 def build_variant(work, kernel, kdir, out, variant, patient):

@@ -10,6 +10,7 @@ from testbed import PREFIX, Failure, LabError, check, each, run_lab, wait_for
 MODULE = f"{PREFIX}/rdma_shift.ko"
 WRONG_MODULE = f"{PREFIX}/rdma_shift-wrong.ko"
 NEWER_MODULE = f"{PREFIX}/rdma_shift-newer.ko"
+OLDER_MODULE = f"{PREFIX}/rdma_shift-older.ko"
 DEADLINE_SCALE = 10
 STEPS = "/sys/kernel/tracing/instances/steps"      # what the module does, for readers of failures
 DEFAULT_RDMA_CORE = "56.1"
@@ -52,7 +53,8 @@ def install(cluster, built, nodes=None):
     module = built.module(cluster.kernel)
     specs = [f"{stripped(module)}:{MODULE}",
              f"{built.provider}/lib:{PREFIX}/lib"]
-    for name, there in (("wrong", WRONG_MODULE), ("newer", NEWER_MODULE)):
+    for name, there in (("wrong", WRONG_MODULE), ("newer", NEWER_MODULE),
+                        ("older", OLDER_MODULE)):
         variant = module.parent.with_name(f"{module.parent.name}-{name}") / module.name
         if variant.exists():
             specs.append(f"{stripped(variant)}:{there}")
