@@ -228,3 +228,47 @@ add("route", "only the class of some QPs dies: idle ones leave, and others stay"
     partial(class_dies, TOS), STOCK)
 add("route", "only the class of the links dies: idle QPs of it leave, and others stay",
     partial(class_dies, 0), STOCK)
+
+
+@test("route", "five classes are in use: four have heartbeats of their own")
+def five_classes(bed):
+    """The QP of the fifth is judged by its link, until another class is used no more."""
+    nodes = bed.nodes[:2]
+    classes = [8 * number for number in range(1, 6)]
+    verifies = []
+
+    def begin(tos):
+        verifies.append(Verify(*nodes, "--qp-timeout", BULK_TIMEOUT, "--pace", PACE,
+                               *shape(4096, 1), "--port", 18600 + len(verifies), "--tos", tos))
+        for node in nodes:
+            shift.protected(node, sum(verify.client.status is None for verify in verifies))
+
+    def heartbeats(node, least):
+        """Whether some came in of each of the first four; none may be of the fifth."""
+        seen = counted(node)
+        return all(seen[f"dscp {tos >> 2}"] >= least for tos in classes[:4])
+
+    for tos in classes:
+        begin(tos)
+    shift.wait_session(bed, 2)
+    heard(bed, 0, [tos >> 2 for tos in classes[:4]])
+    rules = {f"dscp {tos >> 2}": f"ip dscp {tos >> 2}" for tos in classes}
+    try:
+        each(nodes, lambda node: count(node, 0, "RC_SEND_*", rules))
+        for node in nodes:
+            wait_for(f"{node.name}: heartbeats in four classes",
+                     lambda node=node: heartbeats(node, 3), 60)
+            check(not counted(node)[f"dscp {classes[4] >> 2}"],
+                  f"{node.name}: the fifth class has heartbeats, too: {counted(node)}")
+    finally:
+        each(nodes, lambda node: node.run("nft delete table netdev route"))
+    verifies[0].go()
+    verifies[0].more(1)
+    verifies[0].finish()
+    heard(bed, 0, [tos >> 2 for tos in classes[1:4]])
+    begin(classes[4])
+    heard(bed, 0, [tos >> 2 for tos in classes[1:]])
+    for verify in verifies[1:]:
+        verify.go()
+        verify.more(1)
+        verify.finish()
