@@ -13,6 +13,7 @@
 #include "core/node.h"
 #include "core/object.h"
 #include "core/qp.h"
+#include "core/reclaim.h"
 #include "core/stat.h"
 #include "failover/failover.h"
 #include "failover/internal.h"
@@ -470,31 +471,31 @@ static bool machine_round(struct shift_qp *sqp)
 	return any;
 }
 
-/*
- * Reclaim may wait for a write over a QP of a user in the kernel, while all memory is used up.  So
- * a failover of one waits for no memory: the little that it needs may come from the reserves.
- */
+/* Its queue has WQ_MEM_RECLAIM, so no allocation may wait for I/O; and here for nothing at all. */
 static bool machine_round_reserved(struct shift_qp *sqp)
 {
-	unsigned int noreclaim;
+	unsigned int saved;
 	bool any;
 
 	/* the memory for its protection can wait; later nothing can, as posts wait for this */
-	if (!sqp->kernel || sqp->fo.state == SHIFT_ST_OFF)
-		return machine_round(sqp);
-	noreclaim = memalloc_noreclaim_save();
-	any = machine_round(sqp);
-	memalloc_noreclaim_restore(noreclaim);
+	if (sqp->kernel && sqp->fo.state != SHIFT_ST_OFF) {
+		saved = shift_reclaim_begin();
+		any = machine_round(sqp);
+		shift_reclaim_end(saved);
+	} else {
+		saved = memalloc_noio_save();
+		any = machine_round(sqp);
+		memalloc_noio_restore(saved);
+	}
 	return any;
 }
 
-/* The QP's work item.  Its queue has WQ_MEM_RECLAIM, so no allocation here may wait for I/O. */
+/* The QP's work item. */
 void shift_failover_work(struct work_struct *work)
 {
 	struct shift_qp *sqp = container_of(work, struct shift_qp, pend.work);
 	/* what lasts of it is the process' */
 	struct mem_cgroup *old = set_active_memcg(sqp->app.memcg);
-	unsigned int noio = memalloc_noio_save();
 	int rounds = 8;
 
 	mutex_lock(&sqp->lock);
@@ -504,6 +505,5 @@ void shift_failover_work(struct work_struct *work)
 	if (sqp->fo.state == SHIFT_ST_OFF)
 		shift_qp_clear_msgs(sqp, true);
 	mutex_unlock(&sqp->lock);
-	memalloc_noio_restore(noio);
 	set_active_memcg(old);
 }

@@ -8,7 +8,6 @@
 #include <linux/mm.h>
 #include <linux/module.h>
 #include <linux/mutex.h>
-#include <linux/sched/mm.h>
 #include <linux/slab.h>
 #include "core/kernel_cq.h"
 #include "core/kernel_qp.h"
@@ -17,6 +16,7 @@
 #include "core/pair.h"
 #include "core/qp.h"
 #include "core/queue.h"
+#include "core/reclaim.h"
 #include "failover/failover.h"
 #include "provider/provider.h"
 #include "proxy/proxy.h"
@@ -212,16 +212,16 @@ void shift_kernel_cq_leave(struct shift_cq *scq)
 static void kernel_kept(struct shift_qp *sqp, bool recv)
 {
 	bool here = !in_interrupt() && !irqs_disabled();
-	unsigned int noreclaim;
+	unsigned int saved;
 
 	if (here) {
 		/* as in the work item: reclaim may wait for this very request */
-		noreclaim = memalloc_noreclaim_save();
+		saved = shift_reclaim_begin();
 		if (recv)
 			shift_recv_doorbell(sqp);
 		else
 			shift_replay_doorbell(sqp);
-		memalloc_noreclaim_restore(noreclaim);
+		shift_reclaim_end(saved);
 	}
 	if (here && !recv)
 		return;

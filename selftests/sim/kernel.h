@@ -410,8 +410,6 @@ bool cancel_delayed_work_sync(struct delayed_work *work);
 bool flush_delayed_work(struct delayed_work *work);
 static inline unsigned int memalloc_noio_save(void) { return 0; }
 static inline void memalloc_noio_restore(unsigned int flags) { }
-static inline unsigned int memalloc_noreclaim_save(void) { return 0; }
-static inline void memalloc_noreclaim_restore(unsigned int flags) { }
 
 /* waiting */
 typedef struct wait_queue_head { int n; } wait_queue_head_t;
