@@ -101,25 +101,23 @@ class Nfs:
     TROUBLE = "not responding|closed|reset|error|failed|lost|reclaim|recovery failed"
     PORT = 20049
     EXPORT, MOUNT = "/export", "/mnt"
-    VERSION = {"debug": "4.0"}  # by kernel; its client knows no newer one
     DISK = f"{MOUNT}/disk"      # a file, for who wants one
     NFSD = "/proc/fs/nfsd"
     STATE = "/var/lib/nfs"      # of the packaged programs
 
-    def __init__(self, bed, disk=None):
-        """disk: a file system with a journal below, instead of one in memory."""
+    BELOW = None                # on a disk of the server's, instead of in memory
+
+    def __init__(self, bed):
         self.host, self.server = bed.nodes[:2]
         self.address = self.server.address(0)
-        self.disk = disk
-        self.version = self.VERSION.get(bed.kernel, "4.2")
 
     def serve(self):
         """Export the folder; nobody has to wait for clients of before."""
         self.server.push("/usr/sbin/exportfs", "/usr/sbin/rpc.mountd", "/sbin/mke2fs",
                          "/etc/netconfig:/etc/netconfig")
         below = "mount -t tmpfs none"
-        if self.disk:
-            below = f"mke2fs -q -t {self.disk} /dev/nullb0 && mount -t {self.disk} /dev/nullb0"
+        if self.BELOW:
+            below = f"mke2fs -q -t {self.BELOW} /dev/nullb0 && mount -t {self.BELOW} /dev/nullb0"
         self.server.must(f"""set -e
             modprobe null_blk nr_devices=1 gb=1 memory_backed=1
             modprobe rpcrdma
@@ -142,7 +140,7 @@ class Nfs:
     def connect(self):
         """Mount the folder."""
         self.host.must("mount -i -t nfs4 -o "
-                       f"vers={self.version},proto=rdma,port={self.PORT},addr={self.address},"
+                       f"vers=4.2,proto=rdma,port={self.PORT},addr={self.address},"
                        f"clientaddr={self.host.address(0)} {self.address}:/ {self.MOUNT}")
 
     def connects(self):
@@ -178,6 +176,12 @@ class Nfs:
             modprobe -r nfsd
             modprobe -r rpcrdma
             modprobe -r null_blk""")
+
+
+class NfsOnDisk(Nfs):
+    """The same on a file system that writes to a disk, and has a journal."""
+
+    BELOW = "ext4"
 
 
 class Iser:

@@ -45,6 +45,7 @@ VARIANTS = {
         "kernel_failover: *, ten times", "kernel_failover: * at random, [23]",
         "kernel_failover: nvme: remote cable", "kernel_failover: *: drained and taken back",
         "kernel_failover: nvme: swap, and no memory left, remote cable",
+        "kernel_failover: nfs: on ext4, *",
         "kernel_failover: nfs: local cable", "kernel_failover: nfs: both cables, *",
         "kernel_failover: nfs: a cable, then *", "kernel_failover: nfs: * in one node only",
         *(f"kernel_failover: {user}: {name}" for user in ("rds", "iser") for name in (
@@ -145,8 +146,8 @@ VARIANTS = {
             "the module in one node only")),
         "kernel_failover: nvme: silent loss", "kernel_failover: nfs: silent loss",
         "kernel_failover: iser: silent loss", "kernel_failover: rds: local cable",
-        "kernel_failover: nvme: swap, *", "kernel_users: *, 200 times", "kernel_users: nfs: *",
-        "kernel_users: iser: *",
+        "kernel_failover: nvme: swap, *", "kernel_failover: nfs: on ext4, *",
+        "kernel_users: *, 200 times", "kernel_users: nfs: *", "kernel_users: iser: *",
         "program_matrix: *",
         # a program's test, which runs on a node without the module
         "provider: *",
@@ -210,7 +211,8 @@ VARIANTS = {
         "exactly_once: an operator's move waits for the answer to a fadd",
     ],
     "debug": [
-        # its kernel has nvme and NFS
+        # one of NVMe, and one of NFS
+        "kernel_failover: rds: local cable", "kernel_failover: iser: local cable",
         *(f"kernel_failover: *: {name}" for name in (
             "remote cable", "its neighbour is lost", "* cable, ten times", "silent loss",
             "drained and taken back", "a cable, then *", "both cables, *", "cables at random, *",

@@ -8,7 +8,7 @@ from functools import partial
 import shift
 from registry import BARE, FULL, MAIN, STOCK, add
 from testbed import check, each, wait_for
-from ulp import Iser, Nfs, Nvme, Rds, gone, quiet
+from ulp import Iser, Nfs, NfsOnDisk, Nvme, Rds, gone, quiet
 from ulp_work import Datagrams, Disk, Fio, Swap, Tree
 from nodes.failover import SIDES, dropped, goes_silent, patience, pull
 
@@ -222,8 +222,7 @@ def alone(kind, bed):
 def each_user(kind):
     """Register the tests of one."""
     def new(name, function, *arguments):
-        add("kernel_failover", f"{kind.NAME}: {name}", partial(function, *arguments),
-            MAIN if kind in (Nvme, Nfs) else STOCK, BARE)
+        add("kernel_failover", f"{kind.NAME}: {name}", partial(function, *arguments), MAIN, BARE)
 
     for side in SIDES:
         new(f"{side} cable", cable, side, 1, kind, None)
@@ -244,6 +243,8 @@ def each_user(kind):
 for _kind in WORK:
     each_user(_kind)
 add("kernel_failover", "nvme: a retry kills a QP", one_lost, FULL, BARE)
+add("kernel_failover", "nfs: on ext4, remote cable", partial(cable, "remote", 1, NfsOnDisk, Tree),
+    STOCK, BARE)
 # on the debug kernel a node without memory does not answer the lab any more
 for _side in SIDES:
     add("kernel_failover", f"nvme: swap, and no memory left, {_side} cable",
