@@ -5,9 +5,10 @@ import json
 import re
 import time
 
+import shift
 from figures import NS_PER_INSTRUCTION
 from testbed import PREFIX, check
-from ulp import Nfs, Nvme, Rds
+from ulp import Iser, Nfs, Nvme, Rds, gone
 from ulp_work import Datagrams, Fio
 
 OUT = 5         # seconds for which a cable is out
@@ -74,3 +75,31 @@ def stall(kind, side, bed, _env):
     longest = work.finish()
     user.end()
     return longest
+
+
+USERS = Nvme, Nfs, Rds, Iser
+
+
+def taken(node):
+    """Memory of the kernel that cannot be freed, in KiB: of slabs, and mapped by vmalloc()."""
+    lines = [line.split() for line in node.read("/proc/meminfo").splitlines()]
+    return sum(int(line[1]) for line in lines if line[0] in ("SUnreclaim:", "VmallocUsed:"))
+
+
+def memory(kind, bed, _env):
+    """KiB that a connection takes at the host, for each of its QPs."""
+    user = kind(bed)
+    user.serve()
+    # the first one leaves something for the next ones
+    user.connect()
+    user.disconnect()
+    protecting = shift.loaded(user.host)
+    if protecting:
+        gone(bed)
+    before = taken(user.host)
+    user.connect()
+    if protecting:
+        shift.protected(user.host, kind.QPS)
+    kib = (taken(user.host) - before) / kind.QPS
+    user.end()
+    return kib
