@@ -142,7 +142,7 @@ struct shift_pd {
 	struct kref ref;
 	struct shift_dev *sdev;
 	struct ib_pd *pd;
-	struct mutex lock;		/* protects mirror */
+	struct mutex lock;		/* held to make or drop mirror */
 	struct shift_pair *pair;
 	struct ib_pd *mirror;
 	atomic_t reason;

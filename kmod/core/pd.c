@@ -99,6 +99,8 @@ struct shift_pd *shift_pd_find(struct ib_pd *pd)
  * shift_pd_mirror - the PD on the backup device, made on first use
  * @spd: shadow of the default PD.
  *
+ * Who finds it there does not wait for the lock, under which another thread may wait for memory.
+ *
  * Context: process context, between shift_pair_use() and shift_pair_unuse().
  * Return: the PD or NULL.
  */
@@ -107,11 +109,15 @@ struct ib_pd *shift_pd_mirror(struct shift_pd *spd)
 	struct ib_pd *pd;
 
 	WARN_ON_ONCE(!refcount_read(&spd->pair->users));
+	/* it stays for as long as the pair is used */
+	pd = smp_load_acquire(&spd->mirror);
+	if (pd)
+		return pd;
 	mutex_lock(&spd->lock);
 	if (!spd->mirror) {
 		pd = ib_alloc_pd(spd->pair->backup->ibdev, spd->pd->flags);
 		if (!IS_ERR(pd))
-			spd->mirror = pd;
+			smp_store_release(&spd->mirror, pd);	/* with all that is in it */
 	}
 	pd = spd->mirror;
 	mutex_unlock(&spd->lock);
