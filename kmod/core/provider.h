@@ -9,6 +9,8 @@
 
 #include "core/qp.h"
 
+struct shift_srq_rings;
+
 /**
  * struct shift_new_cq - a CQ that is being registered
  * @again: in: it was registered before, and a resize has replaced its ring: must not be refused
@@ -85,29 +87,34 @@ struct shift_cq_ops {
 
 /**
  * struct shift_srq_ops - the ring of a shared receive queue, as a kind of device has it
- * @by_entry: a completion does not name a receive id, but the receive's entry in the table, by its
- *	number; one that was polled names none.
+ * @by_entry: a completion does not name a receive id, but a place in the ring, by its number (struct
+ *	shift_srq_lent); one that was polled names none.
  *
- * @pin: pin the ring and check it; at least, say how many receives it may have.
+ * @pin: pin the ring, and its doorbell record if it has one, and check them.
  *
  * An SRQ none of whose QPs can execute another packet; ssrq->lock:
  * @unpolled: call @fn for each completion in a CQ that was not polled yet.  ring_sem is held for
  *	reading, so that the ring stays.
- * @empty: empty the SRQ's ring.
+ * @empty: empty the SRQ's ring.  NULL: only the device can.
  *
- * A ring that was emptied, so that nobody else posts there; post_lock.  NULL, as @empty: it cannot
- * be emptied.  Once its receives were taken over no QP may draw from it any more:
+ * If only the device can:
+ * @drain: let the QP, in INIT, take what the device has; no other QP draws from the ring.  0: it
+ *	has nothing any more; -EAGAIN: it has some yet; -ENETDOWN: not now; else a negative errno.
+ *	sqp->lock; sleeps, for seconds at most (scaled).
+ *
+ * A ring that was emptied, so that nobody else posts there; post_lock:
  * @post: post a receive, with the application's keys.  -ENOSPC: the ring is full.
  * @posted: how many are posted.
  */
 struct shift_srq_ops {
 	bool by_entry;
-	int (*pin)(const struct shift_srq *ssrq, struct shift_ring *ring,
+	int (*pin)(const struct shift_srq *ssrq, struct shift_srq_rings *rings,
 		   const struct shift_abi_reg_srq *reg);
 	void (*unpolled)(const struct shift_cq *scq, shift_cqe_fn *fn, void *arg);
 	void (*empty)(struct shift_srq *ssrq);
+	int (*drain)(struct shift_qp *sqp);
 	int (*post)(struct shift_srq *ssrq, u64 wr_id, const struct shift_sge *sge, u32 num_sge);
-	u32 (*posted)(const struct shift_srq *ssrq);
+	u32 (*posted)(struct shift_srq *ssrq);
 };
 
 /**

@@ -49,19 +49,23 @@ void shift_srq_free_table(struct shift_srq *ssrq)
 	kvfree(ssrq->rec.scratch);
 	kvfree(ssrq->rec.recv);
 	kvfree(ssrq->rec.sge);
+	kvfree(ssrq->rec.lent.ids);
+	kvfree(ssrq->rec.lent.order);
 	ssrq->rings.table = NULL;
 	ssrq->rec.known = NULL;
 	ssrq->rec.scratch = NULL;
 	ssrq->rec.recv = NULL;
 	ssrq->rec.sge = NULL;
+	ssrq->rec.lent.ids = NULL;
+	ssrq->rec.lent.order = NULL;
 }
 
-/* Is its ring of no use any more, once its receives were taken over?  struct shift_srq_ops */
+/* Does its device keep what was taken over, until a QP has taken it?  struct shift_srq_ops */
 bool shift_srq_is_one_way(const struct shift_srq *ssrq)
 {
 	const struct shift_provider *provider = ssrq->sdev->provider;
 
-	return provider && provider->srq && !provider->srq->post;
+	return provider && provider->srq && !provider->srq->empty;
 }
 
 /**

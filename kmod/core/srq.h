@@ -3,6 +3,7 @@
 #ifndef SHIFT_CORE_SRQ_H
 #define SHIFT_CORE_SRQ_H
 
+#include <uapi/rdma/shift-abi.h>
 #include "core/qp.h"
 #include "pure/srq_id.h"
 
@@ -51,9 +52,11 @@ struct shift_srq_cq {
 
 /**
  * struct shift_srq_rings - what its provider has registered
- * @registered: @ring and @flag are pinned.
+ * @registered: @ring and the words are pinned.
  * @ring: the application's ring.
  * @flag: flag word.
+ * @db: doorbell record, if the kind of device has one.
+ * @wqe_offset: where @table has the ids of struct shift_srq_lent, for the provider; 0: nowhere.
  * @table: of receive ids; shared with the provider, mapped there: see shift-abi.h.
  * @key: half of the wr_id of each receive that the kernel posts; the other half is its receive
  *	id.
@@ -64,9 +67,30 @@ struct shift_srq_cq {
 struct shift_srq_rings {
 	bool registered;
 	struct shift_ring ring;
-	struct shift_word flag;
+	struct shift_word flag, db;
 	void *table;			/* vmalloc */
-	u32 key, entries, entry_size, entry_offset, table_len;
+	u32 key, entries, entry_size, entry_offset, table_len, wqe_offset;
+};
+
+/**
+ * struct shift_srq_lent - what the kernel has posted in a ring whose completions name WQEs
+ * @ids: by WQE: the receive that the kernel posted there last; 0: nothing yet, so that the WQE
+ *	has the entry of its own number.
+ * @order: WQEs in the order in which they were posted, by @head.
+ * @head: number of receives that were posted.
+ * @tail: those before it are complete.
+ * @wqe: the one that the device takes next behind all that were posted.
+ * @counter: what the doorbell record says.
+ * @ours: the provider has said that it posts no more.
+ * @empty: the device has none that was taken over.
+ * @emptying: a QP is emptying the ring; ssrq->lock.
+ */
+struct shift_srq_lent {
+	u32 *ids;
+	u16 *order;
+	u32 head, tail;
+	u16 wqe, counter;
+	bool ours, empty, emptying;
 };
 
 /**
@@ -83,6 +107,7 @@ struct shift_srq_rings {
  * @away: the ring was emptied: the provider posts there no more, and the kernel may.
  * @lends: QPs draw from the ring, so that it gets a share of the receives.
  * @seen: number of the provider's posts that were looked at.
+ * @lent: of a ring that tells less than others what it has.
  * @limit: as in struct ib_srq_attr, while it is @away; before, what was set last.
  * @done: handler of the completions of its receives.
  * @wr_sge: of the receive that is being posted.
@@ -100,6 +125,7 @@ struct shift_srq_record {
 	u32 depth, npending, nposted;
 	bool away, lends;
 	u64 seen;
+	struct shift_srq_lent lent;
 	u32 limit;
 	void (*done)(struct ib_cq *cq, struct ib_wc *wc);
 	struct ib_sge wr_sge[SHIFT_WR_MAX_SGE];
@@ -154,6 +180,13 @@ struct shift_srq {
 	spinlock_t post_lock;
 	struct shift_srq_record rec;
 };
+
+/* The entry of the provider's table that a receive's id names. */
+static inline struct shift_abi_srq_entry *shift_srq_entry(const struct shift_srq *ssrq, u32 recv_id)
+{
+	return ssrq->rings.table + ssrq->rings.entry_offset +
+	       (size_t)(recv_id & SHIFT_RECV_ID_INDEX) * ssrq->rings.entry_size;
+}
 
 /* srq.c */
 struct shift_srq *shift_srq_find(struct ib_srq *srq);

@@ -204,6 +204,7 @@ static long ioc_register_srq(struct shift_file *file, const struct ioc *ioc)
 	reg.entries = ssrq->rings.entries;
 	reg.entry_size = ssrq->rings.entry_size;
 	reg.entry_offset = ssrq->rings.entry_offset;
+	reg.wqe_offset = ssrq->rings.wqe_offset;
 	err = shift_file_add(file, obj, &reg.id);
 	if (err)
 		return err;
@@ -364,6 +365,23 @@ static long ioc_rebase(struct shift_file *file, const struct ioc *ioc)
 	return ioc_put(ioc, &base, sizeof(base));
 }
 
+static long ioc_empty(struct shift_file *file, const struct ioc *ioc)
+{
+	struct shift_abi_empty empty;
+	struct shift_qp *sqp;
+	long err;
+
+	err = ioc_get(ioc, &empty, sizeof(empty));
+	if (err)
+		return err;
+	sqp = file_qp(file, empty.id);
+	if (!sqp)
+		return -ENOENT;
+	err = shift_srq_empty(sqp, &empty);
+	shift_qp_put(sqp);
+	return err;
+}
+
 static long ioc_cqe(struct shift_file *file, const struct ioc *ioc)
 {
 	struct shift_abi_cqe cqe;
@@ -441,6 +459,8 @@ static long file_ioctl(struct file *filp, unsigned int cmd, unsigned long arg)
 		return ioc_kick(file, &ioc);
 	case _IOC_NR(SHIFT_IOC_REBASE):
 		return ioc_rebase(file, &ioc);
+	case _IOC_NR(SHIFT_IOC_EMPTY):
+		return ioc_empty(file, &ioc);
 	default:
 		return -ENOTTY;
 	}

@@ -11,13 +11,6 @@ static inline struct shift_abi_srq_table *shift_srq_table(const struct shift_srq
 	return ssrq->rings.table;
 }
 
-/* The entry of the provider's table that a receive's id names. */
-static inline struct shift_abi_srq_entry *shift_srq_entry(const struct shift_srq *ssrq, u32 recv_id)
-{
-	return ssrq->rings.table + ssrq->rings.entry_offset +
-	       (size_t)(recv_id & SHIFT_RECV_ID_INDEX) * ssrq->rings.entry_size;
-}
-
 /* recv.c; post_lock */
 void shift_srq_take(struct shift_srq *ssrq, u32 recv_id);
 int shift_srq_lend(struct shift_srq *ssrq, struct shift_srq_recv *recv);

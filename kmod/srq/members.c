@@ -157,9 +157,19 @@ void shift_srq_leave(struct shift_qp *sqp)
 	shift_srq_drop_done(sqp);
 }
 
+/* What the device has in the ring is elsewhere, too, or is about to be; ssrq->lock. */
+static bool ring_is_stale(const struct shift_srq *ssrq)
+{
+	if (!shift_srq_is_one_way(ssrq))
+		return false;
+	if (!ssrq->rec.away)
+		return ssrq->pool || ssrq->target;
+	return !ssrq->rec.lent.empty || !ssrq->rings.registered || READ_ONCE(ssrq->spoiled);
+}
+
 /*
  * The application connects its QP, which draws from the ring from now on; sqp->lock.  False: it may
- * not, as the receives in the ring are elsewhere, too, or are about to be.
+ * not before the ring was emptied.
  */
 bool shift_srq_connected(struct shift_qp *sqp)
 {
@@ -170,7 +180,7 @@ bool shift_srq_connected(struct shift_qp *sqp)
 	if (!ssrq)
 		return true;
 	mutex_lock(&ssrq->lock);
-	if (shift_srq_is_one_way(ssrq) && (ssrq->rec.away || ssrq->pool || ssrq->target)) {
+	if (ring_is_stale(ssrq)) {
 		may = false;
 	} else {
 		sqp->srqm.pool = NULL;
@@ -196,12 +206,12 @@ void shift_srq_ended(struct shift_qp *sqp)
 	mutex_unlock(&ssrq->lock);
 }
 
-/* Will it yet be connected, and draw from the ring then? */
-static bool member_comes(const struct shift_qp *sqp)
+/* Will it yet be connected, and cannot empty the ring, so that it would be locked out? */
+static bool member_needs_ring(const struct shift_qp *sqp)
 {
 	enum ib_qp_state state = READ_ONCE(sqp->app.state);
 
-	return (state == IB_QPS_RESET || state == IB_QPS_INIT) &&
+	return (state == IB_QPS_RESET || state == IB_QPS_INIT) && !READ_ONCE(sqp->rings.usable) &&
 	       !test_bit(SHIFT_QPB_DEAD, &sqp->pend.flags);
 }
 
@@ -221,13 +231,13 @@ bool shift_srq_movable(const struct shift_qp *sqp)
 
 	if (!ssrq)
 		return true;
-	/* for those that are not connected yet */
+	/* for those that are not connected yet, and could not be later */
 	waits = shift_srq_is_one_way(ssrq) && !READ_ONCE(ssrq->pool);
 	spin_lock_bh(&ssrq->look);
 	movable = ssrq->rings.registered && !ssrq->broken && !ssrq->dead &&
 		  (ssrq->pool || !READ_ONCE(ssrq->spoiled));
 	list_for_each_entry(other, &ssrq->members, srqm.node) {
-		if (waits && member_comes(other))
+		if (waits && member_needs_ring(other))
 			movable = false;
 		/* a member that is being destroyed leaves the SRQ, and need not follow */
 		if (other == sqp || !shift_srq_stays(other) ||

@@ -69,7 +69,7 @@ static u32 srq_translate(struct shift_srq *ssrq, const struct shift_srq_recv *re
 }
 
 /* How many receives the application's ring has; post_lock. */
-static u32 srq_lent(const struct shift_srq *ssrq)
+static u32 srq_lent(struct shift_srq *ssrq)
 {
 	lockdep_assert_held(&ssrq->post_lock);
 	return ssrq->rec.lends && ssrq->rings.registered ?

@@ -25,9 +25,10 @@ MODULE_PARM_DESC(srq, "protect queue pairs on shared receive queues (default: Y)
  * not polled yet.  If an application leaves more completions unpolled, its provider gives up the
  * table.
  */
-static int table_layout(struct shift_srq *ssrq, u32 slots)
+static int table_layout(struct shift_srq *ssrq, u32 slots, bool by_wqe)
 {
 	struct shift_srq_rings *rings = &ssrq->rings;
+	u32 words;
 	u64 len;
 
 	if (slots > ENTRIES_MAX / 2)
@@ -35,8 +36,12 @@ static int table_layout(struct shift_srq *ssrq, u32 slots)
 	rings->entries = max(2 * slots, ENTRIES_MIN);
 	rings->entry_size = sizeof(struct shift_abi_srq_entry) +
 			   ssrq->max_sge * sizeof(struct shift_abi_sge);
-	rings->entry_offset = ALIGN(sizeof(struct shift_abi_srq_table) +
-				   rings->entries * sizeof(u32), 64);
+	words = rings->entries;
+	if (by_wqe) {
+		rings->wqe_offset = sizeof(struct shift_abi_srq_table) + words * sizeof(u32);
+		words += slots;
+	}
+	rings->entry_offset = ALIGN(sizeof(struct shift_abi_srq_table) + words * sizeof(u32), 64);
 	len = PAGE_ALIGN(rings->entry_offset + (u64)rings->entries * rings->entry_size);
 	if (len > TABLE_MAX)
 		return -E2BIG;
@@ -47,10 +52,11 @@ static int table_layout(struct shift_srq *ssrq, u32 slots)
 	return 0;
 }
 
-static int table_make(struct shift_srq *ssrq)
+static int table_make(struct shift_srq *ssrq, u32 slots)
 {
 	struct shift_srq_record *rec = &ssrq->rec;
 	u32 i, n = ssrq->rings.entries;
+	bool by_wqe = ssrq->rings.wqe_offset;
 
 	ssrq->rings.table = __vmalloc(ssrq->rings.table_len, GFP_KERNEL_ACCOUNT | __GFP_ZERO);
 	rec->known = kvcalloc(n, sizeof(*rec->known), GFP_KERNEL_ACCOUNT);
@@ -58,7 +64,12 @@ static int table_make(struct shift_srq *ssrq)
 	rec->recv = kvcalloc(n, sizeof(*rec->recv), GFP_KERNEL_ACCOUNT);
 	rec->sge = kvcalloc((size_t)n * max(ssrq->max_sge, 1u), sizeof(*rec->sge),
 			    GFP_KERNEL_ACCOUNT);
-	if (!ssrq->rings.table || !rec->known || !rec->scratch || !rec->recv || !rec->sge) {
+	if (by_wqe) {
+		rec->lent.ids = kvcalloc(slots, sizeof(*rec->lent.ids), GFP_KERNEL_ACCOUNT);
+		rec->lent.order = kvcalloc(slots, sizeof(*rec->lent.order), GFP_KERNEL_ACCOUNT);
+	}
+	if (!ssrq->rings.table || !rec->known || !rec->scratch || !rec->recv || !rec->sge ||
+	    (by_wqe && (!rec->lent.ids || !rec->lent.order))) {
 		shift_srq_free_table(ssrq);
 		return -ENOMEM;
 	}
@@ -70,6 +81,13 @@ static int table_make(struct shift_srq *ssrq)
 	return 0;
 }
 
+static void rings_unpin(struct shift_srq_rings *rings)
+{
+	shift_word_unpin(&rings->flag);
+	shift_word_unpin(&rings->db);
+	shift_ring_unpin(&rings->ring);
+}
+
 /**
  * shift_srq_register - pin an SRQ's ring, and make the table that its provider is to keep
  * @ssrq: the SRQ, nothing posted yet.
@@ -79,43 +97,41 @@ static int table_make(struct shift_srq *ssrq)
  *
  * Context: process context of the owner.
  * Return: 0, -EINVAL, -EFAULT, -E2BIG, -EEXIST, -ENOENT (it is being destroyed), -ENOMEM,
- * -EOPNOTSUPP (switched off by the module parameter srq).
+ * -EOPNOTSUPP (switched off by the module parameter srq, or the provider is too old).
  */
 int shift_srq_register(struct shift_srq *ssrq, const struct shift_abi_reg_srq *reg)
 {
 	const struct shift_provider *provider = shift_dev_provider(ssrq->sdev, reg->provider);
-	struct shift_word flag;
-	struct shift_ring ring;
+	struct shift_srq_rings pins = {};
 	int err;
 
 	if (!provider || !provider->srq)
 		return -EINVAL;
 	if (!READ_ONCE(srq_enabled))
 		return -EOPNOTSUPP;
-	err = provider->srq->pin(ssrq, &ring, reg);
+	err = provider->srq->pin(ssrq, &pins, reg);
+	if (!err)
+		err = shift_word_pin(&pins.flag, reg->flag_addr);
 	if (err)
-		return err;
-	err = shift_word_pin(&flag, reg->flag_addr);
-	if (err)
-		goto err_ring;
+		goto err_pins;
 	mutex_lock(&ssrq->lock);
 	if (ssrq->dead || ssrq->rings.table)
 		err = ssrq->dead ? -ENOENT : -EEXIST;
 	else
-		err = table_layout(ssrq, ring.slots);
+		err = table_layout(ssrq, pins.ring.slots, provider->srq->by_entry);
 	if (!err)
-		err = table_make(ssrq);
+		err = table_make(ssrq, pins.ring.slots);
 	if (!err) {
-		ssrq->rings.ring = ring;
-		ssrq->rings.flag = flag;
+		ssrq->rings.ring = pins.ring;
+		ssrq->rings.flag = pins.flag;
+		ssrq->rings.db = pins.db;
 		ssrq->rings.registered = true;
 	}
 	mutex_unlock(&ssrq->lock);
 	if (!err)
 		return 0;
-	shift_word_unpin(&flag);
-err_ring:
-	shift_ring_unpin(&ring);
+err_pins:
+	rings_unpin(&pins);
 	return err;
 }
 
@@ -125,20 +141,16 @@ err_ring:
  */
 void shift_srq_unregister(struct shift_srq *ssrq)
 {
-	struct shift_srq_rings *rings = &ssrq->rings;
-	struct shift_ring ring;
-	struct shift_word flag;
+	struct shift_srq_rings *rings = &ssrq->rings, pins = {};
 
 	mutex_lock(&ssrq->lock);
 	/* receives are lent to the ring under this lock */
 	spin_lock_bh(&ssrq->post_lock);
-	ring = rings->ring;
-	flag = rings->flag;
-	memset(&rings->ring, 0, sizeof(rings->ring));
-	rings->flag.page = NULL;
+	swap(pins.ring, rings->ring);
+	swap(pins.flag, rings->flag);
+	swap(pins.db, rings->db);
 	rings->registered = false;
 	spin_unlock_bh(&ssrq->post_lock);
 	mutex_unlock(&ssrq->lock);
-	shift_ring_unpin(&ring);
-	shift_word_unpin(&flag);
+	rings_unpin(&pins);
 }

@@ -5,6 +5,9 @@
 
 #include "core/srq.h"
 
+/* empty.c; no lock */
+int shift_srq_empty(struct shift_qp *sqp, const struct shift_abi_empty *cmd);
+
 /* follow.c; ssrq->lock, if nothing else is said */
 bool shift_srq_stays(const struct shift_qp *sqp);	/* or ssrq->look */
 bool shift_srq_is_behind(const struct shift_qp *sqp);

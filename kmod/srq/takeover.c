@@ -50,17 +50,34 @@ static void srq_note_completed(void *arg, u64 wr_id, u32 status, u32 qpn)
 		ssrq->rec.known[recv_id & SHIFT_RECV_ID_INDEX] = recv_id;
 }
 
-/* The same, if a completion names the entry: @index.  See srq_note_entries(). */
+/* The receive of a WQE, as srq_note_entries() has noted it; 0: none any more. */
+static u32 srq_wqe_id(const struct shift_srq *ssrq, u32 wqe)
+{
+	u32 recv_id = ssrq->rec.lent.ids[wqe];
+
+	if (!recv_id)
+		return ssrq->rec.scratch[wqe].recv_id;
+	return ssrq->rec.scratch[recv_id & SHIFT_RECV_ID_INDEX].recv_id == recv_id ? recv_id : 0;
+}
+
+/* Is all that it has completed hidden, as it was taken to empty the ring?  See empty.c. */
+static bool member_drains(const struct shift_qp *sqp)
+{
+	return READ_ONCE(sqp->app.state) == IB_QPS_INIT;
+}
+
+/* The same, if a completion names the WQE: @index.  See srq_note_entries(). */
 static void srq_note_entry(void *arg, u64 index, u32 status, u32 qpn)
 {
 	struct shift_srq *ssrq = arg;
 	struct shift_qp *sqp;
-	u32 i;
+	u32 i, recv_id;
 
-	if (index >= ssrq->rings.entries)
+	if (index >= ssrq->rings.ring.slots)
 		return;
 	list_for_each_entry(sqp, &ssrq->members, srqm.node)
-		if (sqp->qpn == qpn && (!status || !srq_error_is_kept(ssrq, qpn)))
+		if (sqp->qpn == qpn && !member_drains(sqp) &&
+		    (!status || !srq_error_is_kept(ssrq, qpn)))
 			goto completed;
 	/* errors of one that was destroyed are dropped, and their receives stay in the table */
 	for (i = 0; i < min_t(u32, ssrq->nleavers, SHIFT_SRQ_LEAVERS); i++)
@@ -68,12 +85,14 @@ static void srq_note_entry(void *arg, u64 index, u32 status, u32 qpn)
 			goto completed;
 	return;
 completed:
-	ssrq->rec.known[index] = ssrq->rec.scratch[index].recv_id;
+	recv_id = srq_wqe_id(ssrq, index);
+	if (recv_id)
+		ssrq->rec.known[recv_id & SHIFT_RECV_ID_INDEX] = recv_id;
 }
 
 /*
  * Note which receive is in each entry, before the CQs are looked at.  As long as a CQ has a
- * completion that names an entry, nothing else can be posted in that entry.
+ * completion that names a WQE, nothing else can be posted in that WQE.
  */
 static void srq_note_entries(struct shift_srq *ssrq)
 {
@@ -265,15 +284,20 @@ int shift_srq_take_over(struct shift_srq *ssrq)
 void shift_srq_lends(struct shift_srq *ssrq, bool lends)
 {
 	lockdep_assert_held(&ssrq->lock);
-	if (ssrq->rec.lends == lends || shift_srq_is_one_way(ssrq))
+	if (ssrq->rec.lends == lends || (shift_srq_is_one_way(ssrq) && !ssrq->rec.lent.empty))
 		return;
 	spin_lock_bh(&ssrq->post_lock);
+	/* nobody draws from it any more: what is not complete the device keeps */
+	if (!lends && shift_srq_is_one_way(ssrq) && ssrq->rings.registered)
+		ssrq->rec.lent.empty = !ssrq->sdev->provider->srq->posted(ssrq);
 	ssrq->rec.lends = lends;
 	spin_unlock_bh(&ssrq->post_lock);
 	/* if the CQs cannot be looked at the rest stays in the ring, for QPs that come later */
 	if (!lends && (!ssrq->rings.registered || ssrq->dead || READ_ONCE(ssrq->spoiled) ||
-		       srq_take_outstanding(ssrq)))
+		       srq_take_outstanding(ssrq))) {
+		ssrq->rec.lent.empty = true;
 		return;
+	}
 	spin_lock_bh(&ssrq->post_lock);
 	shift_srq_post(ssrq);
 	spin_unlock_bh(&ssrq->post_lock);

@@ -24,6 +24,7 @@ struct mlx5_shift_cq {
 	bool			off;		/* not to be registered */
 	bool			keep_side;	/* __mlx5_cq_clean() is for the ring only */
 	bool			asked;		/* of the error that is being shown */
+	unsigned int		drains;		/* of its QPs so many empty their SRQ's ring */
 	struct mlx5_cqe64	cqe;		/* a side entry, as the device would say it */
 };
 
@@ -31,6 +32,7 @@ struct mlx5_shift_qp {
 	struct shift_object	obj;
 	bool			off;		/* not to be registered */
 	bool			stored;		/* to be found by its number */
+	bool			drains;		/* empties its SRQ's ring: nothing is shown */
 	uint32_t		create_flags;
 };
 
@@ -64,7 +66,6 @@ bool mlx5_shift_swallow(struct mlx5_cq *cq, const struct mlx5_cqe64 *cqe64,
 			enum ibv_wc_status status);
 __shift_cold bool mlx5_shift_take(struct mlx5_cq *cq);
 
-
 void mlx5_shift_register_srq(struct mlx5_srq *srq);
 void mlx5_shift_free_srq(struct mlx5_srq *srq);
 void mlx5_shift_leave_srq(struct mlx5_srq *srq);
@@ -72,9 +73,15 @@ void mlx5_shift_record_recv(struct mlx5_srq *srq, int ind, const struct ibv_recv
 __shift_cold void mlx5_shift_kick_srq(struct mlx5_srq *srq);
 __shift_cold int mlx5_shift_post_srq_recv(struct mlx5_srq *srq, struct ibv_recv_wr *wr,
 					  struct ibv_recv_wr **bad_wr);
-void mlx5_shift_free_srq_wqe(struct mlx5_srq *srq, struct mlx5_cqe64 *cqe64);
+uint16_t mlx5_shift_srq_entry(const struct mlx5_srq *srq, const struct mlx5_cqe64 *cqe64);
+void mlx5_shift_free_srq_wqe(struct mlx5_srq *srq, struct mlx5_cqe64 *cqe64, uint16_t ind);
 void mlx5_shift_drop_srq_cqe(struct mlx5_srq *srq, struct mlx5_cqe64 *cqe64);
 int mlx5_shift_side_entry(const struct mlx5_srq *srq, const struct shift_abi_wc *wc);
 void mlx5_shift_drop_side(struct mlx5_srq *srq, const struct shift_abi_wc *wc);
+bool mlx5_shift_drained(struct mlx5_cq *cq, const struct mlx5_cqe64 *cqe64);
+__shift_cold bool mlx5_shift_empty(struct mlx5_qp *qp);
+
+/* To connect a QP: others may lend receives to the ring and take them back meanwhile */
+#define MLX5_SHIFT_TRIES	8
 
 #endif /* MLX5_SHIFT_H */

@@ -4,19 +4,27 @@
  * shift_abi_srq_table.
  *
  * A receive in the ring has the entry of its WQE's index; so a CQE names the entry as it
- * is. The device keeps what is in the ring for good. So once the SRQ is away the ring is
- * left as it is, and a receive gets any entry that is free, also one of those behind the
- * ring's: wrid[] and the bitmap have room for all of them.
+ * is. The device keeps what is in the ring. So once the SRQ is away the ring is left as it
+ * is, and a receive gets any entry that is free, also one of those behind the ring's:
+ * wrid[] and the bitmap have room for all of them.
+ *
+ * A QP that is to be connected then empties the ring first, for the kernel, which posts
+ * there from then on, and says which receive is in which WQE.
  */
 #include <config.h>
 
 #include <errno.h>
 #include <stdlib.h>
+#include <time.h>
+#include <unistd.h>
 
 #include "mlx5.h"
+#include "mlx5_shift_buf.h"
 #include "wqe.h"
 
 #define NO_WQE		0xffff	/* no ring has as many */
+#define EMPTY_S		10	/* to empty a ring, at most */
+#define LOCK_TRIES	500	/* of 200 us: for another thread to poll */
 
 static bool is_away(const struct mlx5_srq *srq)
 {
@@ -61,7 +69,11 @@ void mlx5_shift_register_srq(struct mlx5_srq *srq)
 		.provider = SHIFT_PROVIDER_MLX5,
 		.cmd_fd = ibsrq->context->cmd_fd,
 		.handle = ibsrq->handle,
+		.ring.addr = (uintptr_t)mlx5_buf_addr(&srq->buf),
+		.ring.len = srq->max << srq->wqe_shift,
 		.flag_addr = (uintptr_t)&srq->shift_flag,
+		.db_addr = (uintptr_t)srq->db,
+		.slot = 1u << srq->wqe_shift,
 	};
 
 	if (srq->wq_sig)
@@ -172,14 +184,23 @@ static void free_entry(struct mlx5_srq *srq, uint32_t ind)
 		srq->shift_ids[ind] = shift_srq_next_id(recv_id);
 }
 
-/*
- * mlx5_free_srq_wqe of an SRQ with a table. The kernel looks at the CQ: while a CQE names
- * the entry, that is of the same receive.
- */
-void mlx5_shift_free_srq_wqe(struct mlx5_srq *srq, struct mlx5_cqe64 *cqe64)
+/* The entry of the receive that a CQE of the device's names */
+uint16_t mlx5_shift_srq_entry(const struct mlx5_srq *srq, const struct mlx5_cqe64 *cqe64)
 {
-	uint16_t ind = be16toh(cqe64->wqe_counter);
+	uint16_t wqe = be16toh(cqe64->wqe_counter);
+	uint32_t recv_id = 0;
 
+	if (srq->shift.srq.table.wqe_offset && wqe < srq->max)
+		recv_id = shift_srq_lent_id(&srq->shift.srq.table, wqe);
+	return recv_id ? recv_id & (srq->shift.srq.table.entries - 1) : wqe;
+}
+
+/*
+ * mlx5_free_srq_wqe of an SRQ with a table; ind: the entry. The kernel looks at the CQ: while
+ * a CQE names the WQE, that is of the same receive.
+ */
+void mlx5_shift_free_srq_wqe(struct mlx5_srq *srq, struct mlx5_cqe64 *cqe64, uint16_t ind)
+{
 	mlx5_spin_lock(&srq->lock);
 	free_entry(srq, ind);
 	cqe64->wqe_counter = htobe16(NO_WQE);
@@ -197,7 +218,7 @@ void mlx5_shift_free_srq_wqe(struct mlx5_srq *srq, struct mlx5_cqe64 *cqe64)
 void mlx5_shift_drop_srq_cqe(struct mlx5_srq *srq, struct mlx5_cqe64 *cqe64)
 {
 	if (mlx5dv_get_cqe_opcode(cqe64) != MLX5_CQE_RESP_ERR || !is_away(srq))
-		mlx5_shift_free_srq_wqe(srq, cqe64);
+		mlx5_shift_free_srq_wqe(srq, cqe64, mlx5_shift_srq_entry(srq, cqe64));
 }
 
 /* Which entry a side ring's completion is of; -1: of none, or not any more */
@@ -218,4 +239,82 @@ void mlx5_shift_drop_side(struct mlx5_srq *srq, const struct shift_abi_wc *wc)
 	mlx5_spin_lock(&srq->lock);
 	free_entry(srq, ind);
 	mlx5_spin_unlock(&srq->lock);
+}
+
+/* Holds cq->lock. A CQE of a QP that empties a ring: what it received was taken over before */
+bool mlx5_shift_drained(struct mlx5_cq *cq, const struct mlx5_cqe64 *cqe64)
+{
+	struct mlx5_qp *qp = mlx5_find_qp(to_mctx(cq->verbs_cq.cq.context),
+					  be32toh(cqe64->sop_drop_qpn) & 0xffffff);
+
+	return qp && qp->shift.drains;
+}
+
+/*
+ * From now on the CQ shows nothing of the QP: all polls look at each CQE. The lock may be
+ * held by ourselves, between ibv_start_poll() and ibv_end_poll().
+ */
+static bool hide(struct mlx5_cq *cq, struct mlx5_qp *qp)
+{
+	int tries;
+
+	for (tries = 0; cq->lock.need_lock && pthread_spin_trylock(&cq->lock.lock); tries++) {
+		if (tries == LOCK_TRIES)
+			return false;
+		usleep(200);
+	}
+	qp->shift.drains = true;
+	cq->shift.drains++;
+	shift_side_store(&cq->shift_flag, SHIFT_CQ_FLAG_SIDE, memory_order_relaxed);
+	if (cq->lock.need_lock)
+		pthread_spin_unlock(&cq->lock.lock);
+	return true;
+}
+
+/* What it has received so far is dropped, and what it receives is shown again */
+static void drop(struct mlx5_cq *cq, struct mlx5_qp *qp)
+{
+	mlx5_spin_lock(&cq->lock);
+	__mlx5_cq_clean(cq, qp->rsc.rsn, NULL);
+	cq->shift.drains--;
+	qp->shift.drains = false;
+	mlx5_spin_unlock(&cq->lock);
+}
+
+/*
+ * A QP in INIT was not connected, as its SRQ's ring has receives that were taken over: may
+ * that be tried again?
+ */
+bool mlx5_shift_empty(struct mlx5_qp *qp)
+{
+	struct shift_context *ctx = &to_mctx(qp->ibv_qp->context)->shift;
+	struct mlx5_cq *cq = to_mcq(qp->ibv_qp->recv_cq);
+	struct mlx5_srq *srq = to_msrq(qp->ibv_qp->srq);
+	struct timespec now, end;
+	int err;
+
+	if (!qp->ibv_qp->srq || !srq->shift_ids || !qp->shift.obj.registered ||
+	    !cq->shift.cq.side.ring)
+		return false;
+
+	clock_gettime(CLOCK_MONOTONIC, &end);
+	end.tv_sec += EMPTY_S;
+	do {
+		struct shift_abi_empty cmd = {};
+
+		/* who posts after this sees AWAY, too */
+		mlx5_spin_lock(&srq->lock);
+		if (is_away(srq)) {
+			cmd.handed = 1;
+			cmd.head = srq->head;
+			cmd.counter = srq->counter;
+		}
+		mlx5_spin_unlock(&srq->lock);
+		if (!hide(cq, qp))
+			return false;
+		err = shift_empty(ctx, &qp->shift.obj, &cmd);
+		drop(cq, qp);
+		clock_gettime(CLOCK_MONOTONIC, &now);
+	} while (err == EAGAIN && now.tv_sec < end.tv_sec);
+	return !err;
 }

@@ -223,6 +223,14 @@ bool shift_rebase(struct shift_context *ctx, const struct shift_object *qp,
 	return qp->registered && !ioctl(shift_get_fd(ctx), SHIFT_IOC_REBASE, base);
 }
 
+/* A QP in INIT empties its SRQ's ring: see SHIFT_IOC_EMPTY */
+int shift_empty(struct shift_context *ctx, const struct shift_object *qp,
+		struct shift_abi_empty *cmd)
+{
+	cmd->id = qp->id;
+	return ioctl(shift_get_fd(ctx), SHIFT_IOC_EMPTY, cmd) ? errno : 0;
+}
+
 /* Is this error part of a switch, and not for the application to see? */
 bool shift_swallow(struct shift_context *ctx, const struct shift_cq *cq, uint32_t qp_num,
 		   uint32_t status)

@@ -70,6 +70,9 @@ __shift_cold bool shift_kick(struct shift_context *ctx, const struct shift_objec
 			     enum shift_abi_type type);
 __shift_cold bool shift_rebase(struct shift_context *ctx, const struct shift_object *qp,
 			       enum shift_abi_step step, struct shift_abi_rebase *base);
+/* see SHIFT_IOC_EMPTY; 0, or an errno */
+__shift_cold int shift_empty(struct shift_context *ctx, const struct shift_object *qp,
+			     struct shift_abi_empty *cmd);
 __shift_cold bool shift_swallow(struct shift_context *ctx, const struct shift_cq *cq,
 				uint32_t qp_num, uint32_t status);
 

@@ -22,6 +22,7 @@ struct shift_srq_table {
 	uint32_t		entries;
 	uint32_t		entry_size;
 	uint32_t		entry_offset;
+	uint32_t		wqe_offset;	/* of the ids by WQE, if there are such */
 	pthread_spinlock_t	lock;		/* free, nfree */
 	uint32_t		*free;		/* ids to be used next */
 	uint32_t		nfree;
@@ -65,9 +66,18 @@ static inline bool shift_srq_attach(struct shift_srq_table *t, void *map,
 	t->entries = reg->entries;
 	t->entry_size = reg->entry_size;
 	t->entry_offset = reg->entry_offset;
+	t->wqe_offset = reg->wqe_offset;
 	pthread_spin_init(&t->lock, PTHREAD_PROCESS_PRIVATE);
 	t->map = map;
 	return true;
+}
+
+/* The id of what the kernel has posted in a WQE; 0: nothing */
+static inline uint32_t shift_srq_lent_id(const struct shift_srq_table *t, uint32_t wqe)
+{
+	const _Atomic(uint32_t) *ids = (void *)((char *)t->map + t->wqe_offset);
+
+	return atomic_load_explicit(&ids[wqe], memory_order_relaxed);
 }
 
 static inline uint32_t shift_srq_max_sge(const struct shift_srq_table *t)

@@ -133,6 +133,7 @@ struct mls_qp {
 	struct ib_qp *first;	/* the application's lives; the kernel's have one each */
 	struct list_head spent;	/* struct mls_spent: of lives that are over */
 	u32 number;		/* that applications know: of @first */
+	struct ib_qp_attr init;	/* as the application or the kernel has set it last */
 	struct list_head entry;	/* of mls_dev.qps */
 	struct mls_pin buf;
 	struct mls_pin db;

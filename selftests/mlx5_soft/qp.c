@@ -11,6 +11,8 @@
 #include <rdma/uverbs_ioctl.h>
 #include "mlx5_soft.h"
 
+#define MLS_INIT_MASK (IB_QP_STATE | IB_QP_PKEY_INDEX | IB_QP_PORT | IB_QP_ACCESS_FLAGS)
+
 static struct mls_dev *qp_dev(struct mls_qp *qp)
 {
 	return to_mls_dev(qp->ibqp.device);
@@ -257,6 +259,18 @@ static int qp_renew(struct mls_qp *qp, bool kernel)
 	return 0;
 }
 
+/*
+ * The application connects its QP, which the kernel has used meanwhile and brought back to INIT: the
+ * peer was told the number of the first rxe QP.
+ */
+static int qp_return(struct mls_qp *qp)
+{
+	struct ib_qp_attr reset = { .qp_state = IB_QPS_RESET }, init = qp->init;
+	int err = ib_modify_qp(qp->lower, &reset, IB_QP_STATE);
+
+	return err ?: qp_renew(qp, false) ?: ib_modify_qp(qp->lower, &init, MLS_INIT_MASK);
+}
+
 static void qp_destroy_lower(struct mls_qp *qp)
 {
 	struct mls_spent *spent, *next;
@@ -304,6 +318,15 @@ int mls_modify_qp(struct ib_qp *ibqp, struct ib_qp_attr *attr, int mask, struct 
 	if (err)
 		return err;
 	mutex_lock(&dev->lock);
+	if (!qp->kernel && mask & IB_QP_STATE && attr->qp_state == IB_QPS_RTR) {
+		if (udata && qp->state == IB_QPS_INIT && qp->lower != qp->first)
+			err = qp_return(qp);
+		/* a NIC looks at the record when it needs a receive */
+		if (qp->srq)
+			mls_srq_run(qp->srq);
+	}
+	if (err)
+		goto unlock;
 	if (qp->kernel)
 		err = mls_kernel_modify_qp(qp, &lower, mask);
 	else if (mask & IB_QP_STATE && attr->qp_state == IB_QPS_RESET)
@@ -314,11 +337,14 @@ int mls_modify_qp(struct ib_qp *ibqp, struct ib_qp_attr *attr, int mask, struct 
 		if (attr->qp_state == IB_QPS_ERR)
 			qp_in_error(qp);
 		qp->state = attr->qp_state;
+		if (qp->state == IB_QPS_INIT)
+			qp->init = *attr;
 		if (qp->state == IB_QPS_RESET) {
 			qp_reset(qp);
 			err = qp_renew(qp, !udata);
 		}
 	}
+unlock:
 	mutex_unlock(&dev->lock);
 	mls_engine_kick(dev);
 	return err;

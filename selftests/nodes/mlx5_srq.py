@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0
-"""Shared receive queues of the patched libmlx5: they leave mls0 once, and for good.
+"""Shared receive queues of the patched libmlx5: they leave mls0, whose ring keeps what it has.
 
 What srq.py does on rxe, and what is different here (internals/srq.md, mlx5).
 """
@@ -8,73 +8,80 @@ from functools import partial
 
 import shift
 from registry import FULL, add
-from testbed import CONTROL_RAIL, check, each, wait_for
+from testbed import check, wait_for
 from nodes import srq
 from nodes.failover import start
 from nodes.mlx5 import KEEPING, MLX5, SMALL, devices
 from nodes.mlx5_handback import stays_returned
 
-SRQ = "/sys/module/rdma_shift/parameters/mlx5_srq"
-
 
 def on_mlx5_srq(function, bed, nics=KEEPING):
-    """QPs on SRQs are protected; those that are home stay on the kernel's QPs."""
+    """QPs on SRQs that are home stay on the kernel's QPs."""
     with devices(bed, nics):
-        each(bed.nodes, lambda node: node.must(f"echo 1 >{SRQ}"))
-        try:
-            function(bed)
-        finally:
-            each(bed.nodes, lambda node: node.must(f"echo 0 >{SRQ}"))
+        function(bed)
 
 
-def one_way(bed):
-    """The receives have left the ring for good: no QP is connected that would draw from it."""
-    client, server = bed.nodes[:2]
-    words = ["share_edge", bed.nics.default]
-    receiver = server.start(words, env=bed.nics.env)
-    receiver.wait_line("^ready$")
+def new_ones(bed):
+    """QPs are connected while others are away: to a ring that has receives which are elsewhere.
 
-    def connect(number):
-        seen = len(receiver.lines)
-        receiver.send("next")
-        check(srq.Ends.said(receiver, seen) == "listening", "the server does not listen")
-        sender = client.start([*words, server.address(CONTROL_RAIL), str(number)],
-                              env=bed.nics.env)
-        return sender, seen
-
-    first, seen = connect(0)
-    first.wait_line("^ready$")
-    check(srq.Ends.said(receiver, seen + 1) == "ok", "not connected")
+    Each of them empties it, in a CQ that has no room for all at once, and receives. They follow
+    the others, so that what the ring was lent is stale again when the next one comes.
+    """
+    server = bed.nodes[1]
+    shared = srq.Shared(bed)
+    shared.does("cqes 15")
+    shared.connect(bed.nics.env)
     shift.protected(server, 1)
-    srq.message(receiver, first, 20)
+    shared.message(0, 4)
     shift.must(server, "pair", "drain", bed.nics.default)
     shift.protected(server, 1, "fallback")
-    srq.message(receiver, first, 50)
+    shared.message(0, 4)
+    counters = shift.Counters(bed)
+
+    def all_receive(number, state):
+        shift.protected(server, number, state)
+        for i in range(number):
+            shared.message(i, 10)
+
+    shared.connect(bed.nics.env)
+    shared.message(1, 10)
+    all_receive(2, "fallback")
     shift.must(server, "pair", "undrain", bed.nics.default)
-    shift.protected(server, 1, "returned")
-    srq.message(receiver, first, 50)
-    connect(1)
-    receiver.expect(2)
-    check("busy" in receiver.text, f"not refused as busy: {receiver.tail()}")
+    all_receive(2, "returned")
+    shared.connect(bed.nics.env)
+    shared.message(2, 10)
+    all_receive(3, "returned")
+    shared.again(0)
+    shared.message(0, 10)
+    all_receive(3, "returned")
+    shift.must(server, "pair", "drain", bed.nics.default)
+    all_receive(3, "fallback")
+    for number in range(3):
+        shared.close(number)
+    shared.end()
+    counters.still("failed", "illegal", "msg_bad")
+    shift.must(server, "pair", "undrain", bed.nics.default)
 
 
 def unconnected(bed):
-    """A QP that is not connected yet keeps the others, which would lock it out."""
-    client, server = bed.nodes[:2]
-    words = ["share_edge", bed.nics.default]
-    receiver = server.start(words, env=bed.nics.env)
-    receiver.wait_line("^ready$")
-    receiver.send("next")
-    receiver.wait_line("^listening$")
-    sender = client.start([*words, server.address(CONTROL_RAIL), "0"], env=bed.nics.env)
-    sender.wait_line("^ready$")
+    """A QP that is not connected yet does not keep the others, and is connected later."""
+    server = bed.nodes[1]
+    shared = srq.Shared(bed)
+    shared.connect(bed.nics.env)
     shift.protected(server, 1)
-    seen = len(receiver.lines)
-    receiver.send("next")
-    check(srq.Ends.said(receiver, seen) == "listening", "the server does not listen")
-    wait_for("both are unprotected, the first one for the other", lambda: sorted(
-        (row["state"], row["reason"]) for row in shift.qps(server)) ==
-             [("unprotected", "not-rts"), ("unprotected", "srq")])
+    shared.message(0, 4)
+    seen = len(shared.receiver.lines)
+    check(srq.says(shared.receiver, "next") == "listening", "the server does not listen")
+    shift.must(server, "pair", "drain", bed.nics.default)
+    wait_for("the other one has left", lambda: sorted(
+        row["state"] for row in shift.qps(server)) == ["fallback", "unprotected"])
+    shared.meets(seen, bed.nics.env)
+    for number in (1, 0, 1, 0):
+        shared.message(number, 10)
+    shift.must(server, "pair", "undrain", bed.nics.default)
+    shared.close(0)
+    shared.close(1)
+    shared.end()
 
 
 def atomics(bed):
@@ -101,7 +108,8 @@ for _name, _function in (
         ("ACKs of SENDs lost", srq.lost_acks),
         ("the limit is reached while it is away", srq.limit),
         ("atomics are said to be unprotected", atomics),
-        ("no more connections once it is away", one_way),
-        ("a QP that is not connected yet keeps it", unconnected)):
+        ("a QP without a peer that moves is connected while it is away", srq.late),
+        ("QPs are connected while it is away, and are used again", new_ones),
+        ("a QP that was not connected yet is connected while it is away", unconnected)):
     add("mlx5", f"SRQ: {_name}", partial(on_mlx5_srq, _function), FULL)
 add("mlx5", "SRQ: not handed back", partial(on_mlx5_srq, not_handed_back, nics=MLX5), FULL)

@@ -116,11 +116,25 @@ class Shared:
         """One more."""
         seen = len(self.receiver.lines)
         check(says(self.receiver, "next") == "listening", "the server does not listen")
+        self.meets(seen, env)
+
+    def meets(self, seen, env):
+        """The server has a QP for it, and listens since so many lines."""
         sender = self.client.start([*self.words, self.server.address(CONTROL_RAIL),
                                     str(len(self.senders))], env=env)
         sender.wait_line("^ready$")
         check(Ends.said(self.receiver, seen + 1) == "ok", "not connected")
         self.senders.append(sender)
+
+    def again(self, number):
+        """A client and the server use their QPs again."""
+        sender = self.senders[number]
+        seen = len(self.receiver.lines), len(sender.lines)
+        self.receiver.send(f"again {number}")
+        check(Ends.said(self.receiver, seen[0]) == "listening", "the server does not listen")
+        sender.send("again")
+        said = [Ends.said(self.receiver, seen[0] + 1), Ends.said(sender, seen[1])]
+        check(said == ["ok", "ok"], f"not connected again: {said}")
 
     def message(self, number, count):
         """That many of a client's, one by one, are received."""
@@ -147,14 +161,14 @@ def late(bed):
     """It finds receives, as it would without the module; so does the one that has moved."""
     server = bed.nodes[1]
     shared = Shared(bed)
-    shared.connect(PATCHED)
+    shared.connect(bed.nics.env)
     shift.protected(server, 1)
     shared.message(0, 4)
     shift.must(server, "pair", "drain", bed.nics.default)
     shift.protected(server, 1, "fallback")
     shared.message(0, 4)
 
-    shared.connect({})
+    shared.connect(bed.nics.stock)
     for _ in range(3):
         shared.message(1, 20)
         shared.message(0, 20)

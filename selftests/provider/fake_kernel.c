@@ -104,6 +104,10 @@ static int kern_ioctl(unsigned long cmd, void *arg)
 		kern.srq.entries = kern.srq_entries ? kern.srq_entries : SRQ_ENTRIES;
 		kern.srq.entry_size = SRQ_ENTRY_SIZE;
 		kern.srq.entry_offset = 128;
+		if (kern.srq.slot) {
+			kern.srq.wqe_offset = 128;
+			kern.srq.entry_offset = 192;
+		}
 		kern.srq.table_len = SIDE_LEN;
 		kern.srq.table_offset = SRQ_OFFSET;
 		*(struct shift_abi_reg_srq *)arg = kern.srq;
@@ -134,6 +138,11 @@ static int kern_ioctl(unsigned long cmd, void *arg)
 		return id->type == SHIFT_ABI_QP ? kern_kick() : 0;
 	case SHIFT_IOC_REBASE:
 		return kern_rebase(arg);
+	case SHIFT_IOC_EMPTY:
+		kern.empties++;
+		kern.empty = *(struct shift_abi_empty *)arg;
+		errno = kern.empty_ring ? kern.empty_ring() : EBUSY;
+		return errno ? -1 : 0;
 	case SHIFT_IOC_CQE:
 		kern.cqes++;
 		kern.cqe = *(struct shift_abi_cqe *)arg;

@@ -31,6 +31,9 @@ struct fake_kernel {
 	int		rebases[3];	/* by step */
 	struct shift_abi_rebase rebase;
 	uint32_t	answer;
+	int		empties;
+	struct shift_abi_empty empty;
+	int		(*empty_ring)(void);	/* an errno */
 	struct shift_abi_reg_cq	cq;
 	struct shift_abi_reg_qp	qp;
 	struct shift_abi_cqe	cqe;

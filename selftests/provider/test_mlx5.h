@@ -79,5 +79,6 @@ void test_srq_order(void);
 void test_srq_errors(void);
 void test_srq_away(void);
 void test_srq_export(void);
+void test_srq_empty(void);
 
 #endif /* TEST_MLX5_H */

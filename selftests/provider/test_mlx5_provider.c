@@ -465,7 +465,7 @@ int provider_test(void)
 	init_qp_indices = golden_function("mlx5_init_qp_indices");
 
 	setbuf(stdout, NULL);
-	printf("KTAP version 1\n1..24\n");
+	printf("KTAP version 1\n1..25\n");
 	run("mlx5_provider_no_module", test_absent);
 	run("mlx5_provider_register", test_register);
 	run("mlx5_provider_post", test_post);
@@ -489,6 +489,7 @@ int provider_test(void)
 	run("mlx5_provider_srq_errors", test_srq_errors);
 	run("mlx5_provider_srq_away", test_srq_away);
 	run("mlx5_provider_srq_export", test_srq_export);
+	run("mlx5_provider_srq_empty", test_srq_empty);
 	if (strcmp(RDMA_CORE_VERSION, "56.1"))
 		run("mlx5_provider_clock", test_clock);
 	else

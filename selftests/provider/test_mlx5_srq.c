@@ -142,7 +142,9 @@ void test_srq_home(void)
 
 	srq_setup();
 	CHECK(kern.srq_regs == 1 && kern.srq.provider == SHIFT_PROVIDER_MLX5);
-	CHECK(kern.srq.handle == 9 && !kern.srq.ring.addr && !kern.srq.ring.len);
+	CHECK(kern.srq.handle == 9 && kern.srq.ring.addr == (uintptr_t)wqes);
+	CHECK(kern.srq.ring.len == sizeof(wqes) && kern.srq.slot == 1u << SLOT_SHIFT);
+	CHECK(kern.srq.db_addr == (uintptr_t)&db);
 	CHECK(kern.srq.flag_addr == (uintptr_t)&shared.shift_flag);
 	CHECK(kern.qp_regs == 2 && !kern.qp.rq.addr && !kern.qp.rq_tail_addr);
 	CHECK(!(kern.qp.create_flags & SHIFT_QP_CREATE_REBASE));
@@ -283,5 +285,77 @@ void test_srq_export(void)
 	CHECK(!post_shared(1) && be32toh(db) == 1 && !kern.srq_kicks);
 	device_recv(0, 0);
 	CHECK(polled() == 1 && names() == 0);
+	srq_teardown();
+}
+
+/* The kernel has posted a receive in a WQE */
+static void lend(uint16_t wqe, uint32_t recv_id)
+{
+	uint32_t *ids = (void *)((char *)kern.table + kern.srq.wqe_offset);
+
+	ids[wqe] = recv_id;
+}
+
+/* What the QP receives while it empties the ring is polled, or not, and shown in no case */
+static int takes_all(void)
+{
+	struct ibv_wc wc;
+
+	CHECK(kern.empty.id == QP_ID && kern.empty.handed == 1);
+	CHECK(kern.empty.head == 3 && kern.empty.counter == 3);
+	CHECK(cq_flag() == SHIFT_CQ_FLAG_SIDE);
+	device_recv(kern.empties == 1 ? 0 : 1, 0);
+	if (kern.empties == 1) {
+		CHECK(!poll_wc(&wc, 1) && start_poll() == ENOENT);
+		device_recv(2, 0);
+		return EAGAIN;
+	}
+	CHECK(!poll_wc(&wc, 1));
+	return 0;
+}
+
+static int refuses(void)
+{
+	return EBUSY;
+}
+
+/* A ring is emptied, and the kernel posts in it: its WQEs have any receive */
+void test_srq_empty(void)
+{
+	bool (*empty)(struct mlx5_qp *) = golden_function("mlx5_shift_empty");
+	uint32_t third, fourth;
+	struct ibv_wc wc;
+
+	srq_setup();
+	CHECK(!post_shared(1) && !post_shared(2) && !post_shared(3));
+	third = entry(newest())->recv_id;
+	away();
+	CHECK(!post_shared(4));
+	fourth = entry(newest())->recv_id;
+	kern.empties = 0;
+	kern.empty_ring = takes_all;
+	CHECK(empty(&golden_qp) && kern.empties == 2);
+	CHECK(!poll_wc(&wc, 1) && in_use() == 4 && !cq_flag());
+
+	lend(3, fourth);
+	device_recv(3, 0);
+	CHECK(polled() == 4 && in_use() == 3 && !entry(fourth & SHIFT_RECV_ID_INDEX)->recv_id);
+	CHECK(names() == NO_WQE);
+	/* a side ring's names an entry, also one whose WQE was lent to another receive */
+	lend(2, fourth);
+	side_recv(third);
+	CHECK(polled() == 3 && in_use() == 2);
+	lend(0, entry(1)->recv_id);
+	device_recv(0, 0);
+	CHECK(!start_poll() && ex()->wr_id == 2 && in_use() == 1);
+	ibv_end_poll(ex());
+
+	kern.empty_ring = refuses;
+	CHECK(!empty(&golden_qp) && kern.empties == 3);
+	kern.empty_ring = NULL;
+	/* another thread is between start and end of a poll, for ever */
+	mlx5_spin_lock(&test_cq.lock);
+	CHECK(!empty(&golden_qp) && kern.empties == 3);
+	mlx5_spin_unlock(&test_cq.lock);
 	srq_teardown();
 }

@@ -61,8 +61,9 @@ enum shift_abi_type {
  * kernel posts from now on, and KICK. Who finds AWAY after the post only, and has
  * posted in the ring, empties that first.
  *
- * mlx5: once the flag is set it stays, and nobody posts in the ring any more. Who finds it
- * after the post only leaves the ring as it is, and calls KICK.
+ * mlx5: once the flag is set it stays, and the provider posts in the ring no more. Who finds
+ * it after the post only leaves the ring as it is, and calls KICK. What the device has by then
+ * it keeps, until EMPTY.
  */
 #define SHIFT_SRQ_FLAG_AWAY	(1u << 0)
 
@@ -198,7 +199,7 @@ struct shift_abi_reg_qp {
  * @provider: enum shift_abi_provider.
  * @cmd_fd: uverbs command fd of the context.
  * @handle: uverbs handle of the SRQ.
- * @ring: its ring; mlx5: zeros.
+ * @ring: its ring.
  * @flag_addr: 4-byte aligned word that the kernel sets (SHIFT_SRQ_FLAG_*); must
  *	stay valid until UNREGISTER or close.
  * @id: out: id for UNREGISTER and KICK.
@@ -208,6 +209,9 @@ struct shift_abi_reg_qp {
  * @table_offset: out: offset for mmap.
  * @entry_size: out: bytes of an entry, a multiple of 8.
  * @entry_offset: out: first entry, from the start of the table.
+ * @db_addr: mlx5: its doorbell record, 4-byte aligned; rxe: 0.
+ * @slot: mlx5: bytes of a WQE; rxe: 0.
+ * @wqe_offset: out: mlx5: ids by WQE, from the start of the table; rxe: 0.
  *
  * See struct shift_abi_srq_table.
  */
@@ -225,6 +229,9 @@ struct shift_abi_reg_srq {
 	__aligned_u64 table_offset;
 	__u32 entry_size;
 	__u32 entry_offset;
+	__aligned_u64 db_addr;
+	__u32 slot;
+	__u32 wqe_offset;
 };
 
 /**
@@ -300,6 +307,25 @@ struct shift_abi_rebase {
 	__u32 reserved;
 };
 
+/**
+ * struct shift_abi_empty - SHIFT_IOC_EMPTY: a QP in INIT empties the ring of its SRQ, mlx5 only
+ * @id: of the QP.
+ * @handed: 1: the provider has seen SHIFT_SRQ_FLAG_AWAY under the SRQ's lock, so that it posts in
+ *	the ring no more: the kernel does.
+ * @head: if @handed: the WQE that would be posted next.
+ * @counter: if @handed: what the doorbell record says.
+ *
+ * After a modify to RTR that says -EBUSY. 0: the modify is to be tried again. -EAGAIN: the same
+ * call is. Until the provider has dropped all completions of the QP, after each call, it shows
+ * none. Sleeps, for seconds at most (scaled), with no lock of the provider's held.
+ */
+struct shift_abi_empty {
+	__u32 id;
+	__u32 handed;
+	__u32 head;
+	__u32 counter;
+};
+
 #define SHIFT_IOC_QUERY		_IOWR(0xf5, 0x00, struct shift_abi_query)
 #define SHIFT_IOC_REGISTER_CQ	_IOWR(0xf5, 0x01, struct shift_abi_reg_cq)
 #define SHIFT_IOC_REGISTER_QP	_IOWR(0xf5, 0x02, struct shift_abi_reg_qp)
@@ -309,6 +335,7 @@ struct shift_abi_rebase {
 #define SHIFT_IOC_KICK		_IOW(0xf5, 0x06, struct shift_abi_id)
 #define SHIFT_IOC_REGISTER_SRQ	_IOWR(0xf5, 0x07, struct shift_abi_reg_srq)
 #define SHIFT_IOC_REBASE	_IOWR(0xf5, 0x08, struct shift_abi_rebase)
+#define SHIFT_IOC_EMPTY		_IOW(0xf5, 0x09, struct shift_abi_empty)
 
 /* Bit in a completion's opcode: it is of a receive; valid in error completions, too. */
 #define SHIFT_WC_RECV		(1u << 7)
@@ -377,6 +404,8 @@ struct shift_abi_side {
  * has at least twice as many entries as the ring has WQEs, and what is posted in the ring
  * has the entry of the WQE's index. Poll: after the entry's id, and before the WQE can be
  * used again, wqe_counter of the CQE = 0xffff. Completions in the side ring are as above.
+ * Once the kernel posts in the ring a WQE may have the receive of any entry: that of the id
+ * at @wqe_offset, unless it is 0.
  */
 #define SHIFT_RECV_ID_INDEX		0xffffu
 #define SHIFT_RECV_ID_GENERATION	16	/* shift */

@@ -221,43 +221,6 @@ bool shift_mlx5_still(struct shift_qp *sqp, u32 *done)
 }
 
 /*
- * Reserve entries of a CQ for all that may be flushed to it, if there is room.  That is @most less
- * the QP's entries that are not polled yet, as their requests still take a place in the QP's queue.
- * So a CQ that has an entry for each request of all of its QPs always has room, polled or not.
- * @reserved: out: the number of entries.
- */
-static bool cq_reserve(const struct shift_qp *sqp, struct shift_cq *scq, u64 most, u32 *reserved)
-{
-	struct shift_mlx5_cq_state *state = scq->priv;
-	u32 own, need, room;
-	bool fits;
-
-	*reserved = 0;
-	if (!most)
-		return true;
-	/* two fences must not reserve the same entries */
-	mutex_lock(&state->lock);
-	room = shift_mlx5_cq_room(&scq->pins.ring, shift_mlx5_consumer(scq), sqp->qpn, &own);
-	need = most > own ? most - own : 0;
-	fits = room >= (u64)state->reserved + need;
-	if (fits) {
-		state->reserved += need;
-		*reserved = need;
-	}
-	mutex_unlock(&state->lock);
-	return fits;
-}
-
-static void cq_unreserve(struct shift_cq *scq, u32 reserved)
-{
-	struct shift_mlx5_cq_state *state = scq->priv;
-
-	mutex_lock(&state->lock);
-	state->reserved -= reserved;
-	mutex_unlock(&state->lock);
-}
-
-/*
  * Reserve entries in both of its CQs.  Two QPs that have the same CQs in opposite roles may both
  * fail, and have to try again.
  */
@@ -267,19 +230,19 @@ static bool cqs_reserve(struct shift_qp *sqp)
 	u64 sends, recvs;
 
 	cq_flushes(sqp, &sends, &recvs);
-	if (!cq_reserve(sqp, sqp->scq, sends, &mlx5->flush_send))
+	if (!shift_mlx5_reserve(sqp, sqp->scq, sends, &mlx5->flush_send))
 		return false;
-	if (cq_reserve(sqp, sqp->rcq, recvs, &mlx5->flush_recv))
+	if (shift_mlx5_reserve(sqp, sqp->rcq, recvs, &mlx5->flush_recv))
 		return true;
-	cq_unreserve(sqp->scq, mlx5->flush_send);
+	shift_mlx5_unreserve(sqp->scq, mlx5->flush_send);
 	return false;
 }
 
 /* The flushes are written: from now on the CQs themselves show that less room is left. */
 static void cqs_unreserve(struct shift_qp *sqp)
 {
-	cq_unreserve(sqp->scq, mlx5_qp(sqp)->flush_send);
-	cq_unreserve(sqp->rcq, mlx5_qp(sqp)->flush_recv);
+	shift_mlx5_unreserve(sqp->scq, mlx5_qp(sqp)->flush_send);
+	shift_mlx5_unreserve(sqp->rcq, mlx5_qp(sqp)->flush_recv);
 }
 
 /*

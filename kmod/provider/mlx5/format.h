@@ -149,6 +149,10 @@ struct shift_mlx5_srq_next {
 	u8 reserved1[11];
 };
 
+/* bytes of a shared receive with so many entries */
+#define SHIFT_MLX5_SRQ_SLOT(sges) \
+	(sizeof(struct shift_mlx5_srq_next) + (sges) * sizeof(struct shift_mlx5_data))
+
 static_assert(sizeof(struct shift_mlx5_ctrl) == SHIFT_MLX5_CHUNK);
 static_assert(sizeof(struct shift_mlx5_raddr) == SHIFT_MLX5_CHUNK);
 static_assert(sizeof(struct shift_mlx5_atomic) == SHIFT_MLX5_CHUNK);

@@ -51,7 +51,7 @@ static_assert(SHIFT_MLX5_RQ_TAIL < SHIFT_PIN_WORDS);
  * struct shift_mlx5_cq_state - what is kept of a CQ that was registered
  * @fired: 1 + the arm word for which an event was raised last; scq->lock.
  * @lock: protects @reserved; inside ring_sem.
- * @reserved: entries that are reserved for flushes of fences under way.
+ * @reserved: entries that are reserved for what the kernel makes the device complete (room.c).
  */
 struct shift_mlx5_cq_state {
 	u64 fired;
@@ -99,6 +99,14 @@ bool shift_mlx5_still(struct shift_qp *sqp, u32 *done);
 
 /* trial.c */
 int shift_mlx5_prove(struct ib_device *ibdev, u32 *held, u32 *failed);
+
+/* room.c */
+bool shift_mlx5_reserve(const struct shift_qp *sqp, struct shift_cq *scq, u64 most, u32 *reserved);
+u32 shift_mlx5_reserve_part(const struct shift_qp *sqp);
+void shift_mlx5_unreserve(struct shift_cq *scq, u32 reserved);
+
+/* drain.c */
+int shift_mlx5_drain(struct shift_qp *sqp);
 
 /* srq.c */
 extern const struct shift_srq_ops shift_mlx5_srq_ops;

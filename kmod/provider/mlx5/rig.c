@@ -18,6 +18,7 @@
 #define ACK_TIMEOUT	14		/* 67 ms, on machines that are not slow */
 #define ACK_SLOWEST	18
 #define RNR_TIMER	14		/* 1.28 ms */
+#define RNR_FOR_EVER	7
 #define SGES		4
 #define RECV		BIT(8)		/* in a wr_id: a receive */
 #define TEXT		(SHIFT_RIG_DATA + SHIFT_RIG_DEPTH)
@@ -60,6 +61,8 @@ static int end_init(struct shift_rig *rig, struct shift_rig_end *end)
 
 static void end_free(struct shift_rig *rig, struct shift_rig_end *end)
 {
+	if (end->ops)
+		return;
 	if (end->qp) {
 		shift_qp_quiet(end->qp);
 		ib_destroy_qp(end->qp);
@@ -83,7 +86,7 @@ void shift_rig_free(struct shift_rig *rig)
 	kfree(rig);
 }
 
-static int rig_init(struct shift_rig *rig)
+static int rig_init(struct shift_rig *rig, int ends)
 {
 	int i, err;
 
@@ -99,12 +102,28 @@ static int rig_init(struct shift_rig *rig)
 		rig->dma = 0;
 		return -ENOMEM;
 	}
-	for (i = 0; i < 2; i++) {
+	for (i = 0; i < ends; i++) {
 		err = end_init(rig, &rig->end[i]);
 		if (err)
 			return err;
 	}
 	return 0;
+}
+
+static struct shift_rig *rig_new(struct ib_device *ibdev, int ends)
+{
+	struct shift_rig *rig = kzalloc(sizeof(*rig), GFP_KERNEL);
+	int err;
+
+	if (!rig)
+		return ERR_PTR(-ENOMEM);
+	rig->ibdev = ibdev;
+	rig->rnr_retry = RNR_FOR_EVER;
+	err = rig_init(rig, ends);
+	if (!err)
+		return rig;
+	shift_rig_free(rig);
+	return ERR_PTR(err);
 }
 
 /**
@@ -116,25 +135,43 @@ static int rig_init(struct shift_rig *rig)
  */
 struct shift_rig *shift_rig_new(struct ib_device *ibdev)
 {
-	struct shift_rig *rig = kzalloc(sizeof(*rig), GFP_KERNEL);
-	int err;
+	return rig_new(ibdev, 2);
+}
 
-	if (!rig)
-		return ERR_PTR(-ENOMEM);
-	rig->ibdev = ibdev;
-	err = rig_init(rig);
-	if (!err)
+/**
+ * shift_rig_borrow - make one QP; the second end is an application's
+ * @qp: that of the application, in RESET; it stays until shift_rig_free(), which leaves it alone.
+ * @ops: of its driver.
+ *
+ * The first end finds no receive only once: then it is in ERR.  The second one posts nothing.
+ *
+ * Context: process context; sleeps on the device.
+ * Return: them, or an ERR_PTR.
+ */
+struct shift_rig *shift_rig_borrow(struct ib_qp *qp, const struct ib_device_ops *ops)
+{
+	struct shift_rig *rig = rig_new(qp->device, 1);
+
+	if (IS_ERR(rig))
 		return rig;
-	shift_rig_free(rig);
-	return ERR_PTR(err);
+	rig->rnr_retry = 0;
+	rig->end[1].qp = qp;
+	rig->end[1].ops = ops;
+	return rig;
+}
+
+static int end_modify(struct shift_rig_end *end, struct ib_qp_attr *attr, int mask)
+{
+	return end->ops ? end->ops->modify_qp(end->qp, attr, mask, NULL) :
+			  ib_modify_qp(end->qp, attr, mask);
 }
 
 static int end_to_init(struct shift_rig_end *end)
 {
 	struct ib_qp_attr attr = { .qp_state = IB_QPS_INIT, .port_num = 1 };
 
-	return ib_modify_qp(end->qp, &attr, IB_QP_STATE | IB_QP_PKEY_INDEX | IB_QP_PORT |
-			    IB_QP_ACCESS_FLAGS);
+	return end_modify(end, &attr, IB_QP_STATE | IB_QP_PKEY_INDEX | IB_QP_PORT |
+			  IB_QP_ACCESS_FLAGS);
 }
 
 static int end_to_rtr(struct shift_rig *rig, struct shift_rig_end *end,
@@ -162,25 +199,38 @@ static int end_to_rtr(struct shift_rig *rig, struct shift_rig_end *end,
 	rdma_move_grh_sgid_attr(&attr.ah_attr, &own, 0, 64, 0, gid);
 	if (attr.ah_attr.type == RDMA_AH_ATTR_TYPE_ROCE)
 		rdma_read_gid_l2_fields(gid, NULL, attr.ah_attr.roce.dmac);
-	err = ib_modify_qp(end->qp, &attr, IB_QP_STATE | IB_QP_AV | IB_QP_PATH_MTU |
-			   IB_QP_DEST_QPN | IB_QP_RQ_PSN | IB_QP_MAX_DEST_RD_ATOMIC |
-			   IB_QP_MIN_RNR_TIMER);
+	err = end_modify(end, &attr, IB_QP_STATE | IB_QP_AV | IB_QP_PATH_MTU |
+			 IB_QP_DEST_QPN | IB_QP_RQ_PSN | IB_QP_MAX_DEST_RD_ATOMIC |
+			 IB_QP_MIN_RNR_TIMER);
 	rdma_destroy_ah_attr(&attr.ah_attr);
 	return err;
 }
 
-static int end_to_rts(struct shift_rig_end *end)
+static int end_to_rts(const struct shift_rig *rig, struct shift_rig_end *end)
 {
 	struct ib_qp_attr attr = {
 		.qp_state = IB_QPS_RTS,
 		.timeout = min_t(u8, ACK_TIMEOUT + order_base_2(shift_scale(1)), ACK_SLOWEST),
 		.retry_cnt = 1,
-		.rnr_retry = 7,
+		.rnr_retry = rig->rnr_retry,
 		.sq_psn = end->psn,
 	};
 
-	return ib_modify_qp(end->qp, &attr, IB_QP_STATE | IB_QP_TIMEOUT | IB_QP_RETRY_CNT |
-			    IB_QP_RNR_RETRY | IB_QP_SQ_PSN | IB_QP_MAX_QP_RD_ATOMIC);
+	return end_modify(end, &attr, IB_QP_STATE | IB_QP_TIMEOUT | IB_QP_RETRY_CNT |
+			  IB_QP_RNR_RETRY | IB_QP_SQ_PSN | IB_QP_MAX_QP_RD_ATOMIC);
+}
+
+/* What is noted of an end begins anew: all that it has posted has ended. */
+void shift_rig_part(struct shift_rig *rig, int at)
+{
+	struct shift_rig_end *end = &rig->end[at];
+
+	end->silent = 0;
+	end->nsend = 0;
+	end->nrecv = 0;
+	end->rnr = false;
+	memset(&end->sends, 0, sizeof(end->sends));
+	memset(&end->recvs, 0, sizeof(end->recvs));
 }
 
 /**
@@ -198,11 +248,7 @@ int shift_rig_connect(struct shift_rig *rig)
 	for (i = 0; i < 2; i++) {
 		end = &rig->end[i];
 		end->psn = get_random_u32() & SHIFT_PSN_MASK;
-		end->silent = 0;
-		end->nsend = 0;
-		end->nrecv = 0;
-		memset(&end->sends, 0, sizeof(end->sends));
-		memset(&end->recvs, 0, sizeof(end->recvs));
+		shift_rig_part(rig, i);
 		err = end_to_init(end);
 		if (err)
 			return err;
@@ -212,8 +258,8 @@ int shift_rig_connect(struct shift_rig *rig)
 		if (err)
 			return err;
 	}
-	err = end_to_rts(&rig->end[0]);
-	return err ?: end_to_rts(&rig->end[1]);
+	err = end_to_rts(rig, &rig->end[0]);
+	return err ?: end_to_rts(rig, &rig->end[1]);
 }
 
 /**
@@ -221,7 +267,7 @@ int shift_rig_connect(struct shift_rig *rig)
  * @rig: the QPs.
  * @from: the end that posts it, which has posted fewer than SHIFT_RIG_DEPTH in this part.
  * @len: bytes, at least @num_sge, at most SHIFT_RIG_DATA.
- * @num_sge: pieces, at most 4; with 3 of them a request takes two blocks of its ring.
+ * @num_sge: pieces, at most 4; 0: no bytes; with 3 of them a request takes two blocks of its ring.
  * @signaled: it has a completion if it succeeds.
  *
  * Context: process context.
@@ -278,6 +324,7 @@ static void end_note(struct shift_rig_end *end, const struct ib_wc *wc)
 {
 	struct shift_trial_log *log = wc->wr_id & RECV ? &end->recvs : &end->sends;
 
+	end->rnr |= wc->status == IB_WC_RNR_RETRY_EXC_ERR;
 	if (log->n++ < SHIFT_TRIAL_MOST)
 		log->seen[log->n - 1] = (struct shift_trial_seen) {
 			.id = wc->wr_id & ~(u64)RECV,

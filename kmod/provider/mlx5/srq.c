@@ -3,34 +3,34 @@
  * Shared receive queues of mlx5, and the completions in their CQs: Documentation/internals/srq.md.
  *
  * What a ring has once had cannot be taken back: the device reads it at any time, and no command
- * empties it.  So the kernel does not look at the ring, and leaves it as it is.
+ * empties it.  So the kernel leaves it as it is, until a QP has emptied it (drain.c).  From then on
+ * only the kernel posts there.  It chooses the WQEs: any that no completion can name.
  */
 #include <linux/log2.h>
-#include <linux/moduleparam.h>
 #include "core/object.h"
 #include "core/ring.h"
 #include "core/srq.h"
 #include "provider/mlx5/cq.h"
 #include "provider/mlx5/mlx5.h"
+#include "provider/mlx5/wqe.h"
+#include "pure/wr.h"
 
-/* Read when a provider registers an SRQ. */
-static bool mlx5_srq;
-module_param(mlx5_srq, bool, 0644);
-MODULE_PARM_DESC(mlx5_srq, "protect QPs on SRQs of mlx5, to which none can connect once they left");
-
-/* As many as the driver's ring has; each has an entry of the same number in the table. */
-static int mlx5_srq_pin(const struct shift_srq *ssrq, struct shift_ring *ring,
+/* As many WQEs as the driver's ring has. */
+static int mlx5_srq_pin(const struct shift_srq *ssrq, struct shift_srq_rings *rings,
 			const struct shift_abi_reg_srq *reg)
 {
 	u32 slots = ssrq->max_wr + 1;
+	int err;
 
-	memset(ring, 0, sizeof(*ring));
-	if (!READ_ONCE(mlx5_srq))
+	/* a provider that cannot empty the ring would leave applications worse off */
+	if (!reg->db_addr)
 		return -EOPNOTSUPP;
-	if (reg->ring.addr || reg->ring.len || !is_power_of_2(slots))
+	if (!is_power_of_2(slots) || slots > SHIFT_MLX5_MAX_RING || !reg->slot ||
+	    reg->slot > SHIFT_MLX5_MAX_SLOT || reg->slot < SHIFT_MLX5_SRQ_SLOT(ssrq->max_sge) ||
+	    reg->ring.len != (u64)slots * reg->slot)
 		return -EINVAL;
-	ring->slots = slots;
-	return 0;
+	err = shift_ring_pin(&rings->ring, reg->ring.addr, reg->ring.len, reg->slot, true);
+	return err ?: shift_word_pin(&rings->db, reg->db_addr);
 }
 
 static void mlx5_cq_unpolled(const struct shift_cq *scq, shift_cqe_fn *fn, void *arg)
@@ -42,8 +42,87 @@ static void mlx5_cq_unpolled(const struct shift_cq *scq, shift_cqe_fn *fn, void 
 	shift_mlx5_cq_recvs(&scq->pins.ring, consumer, fn, arg);
 }
 
+static bool is_in_use(const struct shift_srq *ssrq, u32 recv_id)
+{
+	return READ_ONCE(shift_srq_entry(ssrq, recv_id)->recv_id) == recv_id;
+}
+
+/*
+ * May it be written?  Not if the device has it, or a completion that was not polled names it.  Then
+ * its receive is in use, and was not taken over.
+ */
+static bool wqe_is_free(const struct shift_srq *ssrq, u16 wqe)
+{
+	u32 recv_id = ssrq->rec.lent.ids[wqe];
+	u32 entry = recv_id ? recv_id & SHIFT_RECV_ID_INDEX : wqe;
+
+	return ssrq->rec.recv[entry].state != SHIFT_SRQ_RECV_FREE ||
+	       !(recv_id ? is_in_use(ssrq, recv_id) :
+			   READ_ONCE(shift_srq_entry(ssrq, entry)->recv_id));
+}
+
+/* The next one behind @wqe that may be written; @wqe: there is none. */
+static u16 next_free(const struct shift_srq *ssrq, u16 wqe)
+{
+	u16 mask = ssrq->rings.ring.slots - 1, next = wqe;
+
+	do
+		next = (next + 1) & mask;
+	while (next != wqe && !wqe_is_free(ssrq, next));
+	return next;
+}
+
+static void note_wqe(struct shift_srq *ssrq, u16 wqe, u32 recv_id)
+{
+	u32 *theirs = ssrq->rings.table + ssrq->rings.wqe_offset;
+
+	ssrq->rec.lent.ids[wqe] = recv_id;
+	WRITE_ONCE(theirs[wqe], recv_id);
+}
+
+/* Those that are complete and polled are counted off, in the order in which they were posted. */
+static u32 mlx5_srq_posted(struct shift_srq *ssrq)
+{
+	struct shift_srq_lent *lent = &ssrq->rec.lent;
+	u32 mask = ssrq->rings.ring.slots - 1;
+
+	lockdep_assert_held(&ssrq->post_lock);
+	while (lent->tail != lent->head &&
+	       !is_in_use(ssrq, lent->ids[lent->order[lent->tail & mask]]))
+		lent->tail++;
+	return lent->head - lent->tail;
+}
+
+/* The WQE that the device takes next names the one behind it, which has to be known by now. */
+static int mlx5_srq_post(struct shift_srq *ssrq, u64 wr_id, const struct shift_sge *sge,
+			 u32 num_sge)
+{
+	const struct shift_ring *ring = &ssrq->rings.ring;
+	u8 bytes[SHIFT_MLX5_SRQ_SLOT(SHIFT_WR_MAX_SGE + 1)];
+	struct shift_srq_lent *lent = &ssrq->rec.lent;
+	u16 wqe = lent->wqe, next = next_free(ssrq, wqe);
+	u32 len;
+
+	lockdep_assert_held(&ssrq->post_lock);
+	len = shift_mlx5_encode_srq(bytes, min_t(u32, sizeof(bytes), ring->slot_size), next, sge,
+				    num_sge);
+	if (!len || next == wqe || mlx5_srq_posted(ssrq) >= ring->slots - 1)
+		return -ENOSPC;
+	note_wqe(ssrq, wqe, wr_id);
+	lent->order[lent->head++ & (ring->slots - 1)] = wqe;
+	lent->wqe = next;
+	shift_ring_write_slot(ring, wqe, 0, bytes, len);
+	/* before the device is told of it */
+	dma_wmb();
+	shift_word_write(&ssrq->rings.db, (__force u32)cpu_to_be32(++lent->counter));
+	return 0;
+}
+
 const struct shift_srq_ops shift_mlx5_srq_ops = {
 	.by_entry = true,
 	.pin = mlx5_srq_pin,
 	.unpolled = mlx5_cq_unpolled,
+	.drain = shift_mlx5_drain,
+	.post = mlx5_srq_post,
+	.posted = mlx5_srq_posted,
 };

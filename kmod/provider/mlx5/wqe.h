@@ -64,4 +64,7 @@ enum shift_mlx5_refusal
 shift_mlx5_decode_srq(const struct shift_mlx5_rq *rq, u16 index, struct shift_wr *wr,
 		      u16 *next);
 
+/* encode.c */
+u32 shift_mlx5_encode_srq(void *to, u32 size, u16 next, const struct shift_sge *sge, u32 num_sge);
+
 #endif /* SHIFT_PROVIDER_MLX5_WQE_H */

@@ -9,10 +9,12 @@
 #include "provider/rxe/rxe.h"
 #include "provider/rxe/wqe.h"
 
-static int rxe_srq_pin(const struct shift_srq *ssrq, struct shift_ring *ring,
+static int rxe_srq_pin(const struct shift_srq *ssrq, struct shift_srq_rings *rings,
 		       const struct shift_abi_reg_srq *reg)
 {
-	return shift_rxe_ring_pin(ring, reg->ring.addr, reg->ring.len, ssrq->max_wr,
+	if (reg->db_addr || reg->slot)
+		return -EINVAL;
+	return shift_rxe_ring_pin(&rings->ring, reg->ring.addr, reg->ring.len, ssrq->max_wr,
 				  shift_rxe_recv_slot_size(ssrq->max_sge));
 }
 
@@ -24,7 +26,7 @@ static void rxe_srq_empty(struct shift_srq *ssrq)
 }
 
 /* Full is what the provider takes for full: one slot stays free. */
-static u32 rxe_srq_posted(const struct shift_srq *ssrq)
+static u32 rxe_srq_posted(struct shift_srq *ssrq)
 {
 	const struct shift_ring *ring = &ssrq->rings.ring;
 

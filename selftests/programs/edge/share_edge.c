@@ -13,6 +13,8 @@
  *	event	server: wait until the limit is reached
  *	resize N	server: make the SRQ one of N receives
  *	drop N	server: destroy the QP of client N, who has sent what it will send
+ *	again N	both: reset that client's QP and the server's, and connect them again
+ *	cqes N	server: resize the CQ
  *	end
  */
 #include <poll.h>
@@ -21,6 +23,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 #include "edge.h"
 
 #define PORT	18560
@@ -54,6 +57,20 @@ static void post(struct rig *rig, unsigned int i)
 		die("receive");
 }
 
+/* Connect a QP: of the client's own number, or (@server is NULL) that of client @n. */
+static void meet_peer(struct rig *rig, const char *server, unsigned int n, struct ibv_qp *qp)
+{
+	int fd = meet(server, PORT + (server ? rig->number : n));
+	struct end mine = { .qpn = qp->qp_num }, peer;
+	int index = find_gid(rig->context, &mine.gid);
+
+	exchange(fd, &mine, &peer, sizeof(mine));
+	connect_qp(qp, index, &peer);
+	/* neither sends before both receive */
+	exchange(fd, &mine, &peer, sizeof(mine));
+	close(fd);
+}
+
 static void next(struct rig *rig, const char *server)
 {
 	struct ibv_qp_init_attr attr = {
@@ -62,21 +79,23 @@ static void next(struct rig *rig, const char *server)
 		.qp_type = IBV_QPT_RC, .send_cq = rig->cq, .recv_cq = rig->cq, .srq = rig->srq,
 	};
 	unsigned int n = rig->qps++;
-	struct end mine = {}, peer;
-	struct ibv_qp *qp;
-	int fd, index;
+	struct ibv_qp *qp = n < QPS ? ibv_create_qp(rig->pd, &attr) : NULL;
 
-	qp = n < QPS ? ibv_create_qp(rig->pd, &attr) : NULL;
 	if (!qp)
 		die("QP");
 	rig->qp[n] = qp;
-	fd = meet(server, PORT + (server ? rig->number : n));
-	mine.qpn = qp->qp_num;
-	index = find_gid(rig->context, &mine.gid);
-	exchange(fd, &mine, &peer, sizeof(mine));
-	connect_qp(qp, index, &peer);
-	/* neither sends before both receive */
-	exchange(fd, &mine, &peer, sizeof(mine));
+	meet_peer(rig, server, n, qp);
+}
+
+static const char *again(struct rig *rig, const char *server, unsigned int n)
+{
+	struct ibv_qp_attr reset = { .qp_state = IBV_QPS_RESET };
+	struct ibv_qp *qp = server ? rig->qp[0] : rig->qp[n % QPS];
+
+	if (ibv_modify_qp(qp, &reset, IBV_QP_STATE))
+		return "not reset";
+	meet_peer(rig, server, n, qp);
+	return "ok";
 }
 
 /* Wrong: who sent it, its number, its bytes, or the receive. */
@@ -163,6 +182,11 @@ static const char *drop(struct rig *rig, unsigned int n)
 	return "ok";
 }
 
+static const char *resize_cq(struct rig *rig, unsigned int entries)
+{
+	return ibv_resize_cq(rig->cq, entries) ? "not resized" : "ok";
+}
+
 /* Events of the port may come, too. */
 static const char *await_limit(struct rig *rig)
 {
@@ -243,6 +267,10 @@ int main(int argc, char **argv)
 			say(resize(&rig, n));
 		} else if (!strcmp(word, "drop")) {
 			say(drop(&rig, n));
+		} else if (!strcmp(word, "again")) {
+			say(again(&rig, argc == 4 ? argv[2] : NULL, n));
+		} else if (!strcmp(word, "cqes")) {
+			say(resize_cq(&rig, n));
 		} else {
 			break;
 		}

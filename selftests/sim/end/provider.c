@@ -39,10 +39,10 @@ static int sim_pin_qp(struct shift_qp *sqp, struct shift_new_qp *new,
 	return 0;
 }
 
-static int sim_srq_pin(const struct shift_srq *ssrq, struct shift_ring *ring,
+static int sim_srq_pin(const struct shift_srq *ssrq, struct shift_srq_rings *rings,
 		       const struct shift_abi_reg_srq *reg)
 {
-	pin_ring(ring, (struct sim_ring *)reg->ring.addr);
+	pin_ring(&rings->ring, (struct sim_ring *)reg->ring.addr);
 	return 0;
 }
 
@@ -53,7 +53,7 @@ static void sim_srq_empty(struct shift_srq *ssrq)
 	ring->producer = ring->consumer;
 }
 
-static u32 sim_srq_posted(const struct shift_srq *ssrq)
+static u32 sim_srq_posted(struct shift_srq *ssrq)
 {
 	const struct sim_ring *ring = (const void *)ssrq->rings.ring.pages;
 
