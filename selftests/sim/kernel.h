@@ -512,6 +512,8 @@ static inline void mmdrop(struct mm_struct *mm) { }
 struct task_struct { struct mm_struct *mm; unsigned int flags; };
 extern struct task_struct sim_task;
 #define current (&sim_task)
+#define fatal_signal_pending(task) false
+#define swap(a, b) do { typeof(a) swap_ = (a); (a) = (b); (b) = swap_; } while (0)
 static inline int task_tgid_nr(struct task_struct *t) { return 1; }
 static inline void get_task_comm(char *to, struct task_struct *t) { strcpy(to, "sim"); }
 #define CAP_NET_ADMIN 12

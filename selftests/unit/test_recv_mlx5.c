@@ -81,9 +81,42 @@ static void shared_receives(struct ktap *t)
 	EXPECT_EQ(t, shift_mlx5_decode_srq(&rq, 0, &recv, &next), SHIFT_MLX5_GEOMETRY);
 }
 
+/* What the kernel writes is read as what was posted, in slots of all sizes. */
+static void written_receives(struct ktap *t)
+{
+	static const struct shift_sge sge[] = {
+		{ 0x1000, 64, 5 }, { 0x2000, 0, 6 }, { 0x3000, 32, 7 }, { 0x4000, 1, 8 },
+	};
+	struct shift_mlx5_rq rq = { .ring = ring, .slots = 8 };
+	u16 next;
+
+	for (rq.slot_size = 32; rq.slot_size <= 128; rq.slot_size *= 2) {
+		u32 n, room = rq.slot_size / 16 - 1;
+
+		for (n = 0; n <= 4; n++) {
+			u32 has = n < 2 ? n : n - 1, len;
+
+			memset(ring, 0xff, sizeof(ring));
+			len = shift_mlx5_encode_srq(ring, rq.slot_size, 5, sge, n);
+			if (has > room) {
+				EXPECT_EQ(t, len, 0);
+				continue;
+			}
+			EXPECT(t, len && len <= rq.slot_size && ring[len] == 0xff);
+			EXPECT_EQ(t, shift_mlx5_decode_srq(&rq, 0, &recv, &next), 0);
+			EXPECT(t, next == 5 && recv.num_sge == has);
+			EXPECT(t, !has || (recv.sge[0].addr == 0x1000 && recv.sge[0].lkey == 5));
+			EXPECT(t, has < 2 || (recv.sge[1].addr == 0x3000 &&
+					      recv.sge[1].length == 32));
+		}
+	}
+	EXPECT_EQ(t, shift_mlx5_encode_srq(ring, 8, 0, sge, 0), 0);
+}
+
 static const struct ktap_case cases[] = {
 	KTAP_CASE(receives),
 	KTAP_CASE(shared_receives),
+	KTAP_CASE(written_receives),
 };
 
 KTAP_SUITE(recv_mlx5, cases);
