@@ -66,6 +66,7 @@ typedef struct { int counter; } atomic_t;
 #define smp_store_release(p, v) WRITE_ONCE(*(p), v)
 #define smp_mb() do { } while (0)
 #define smp_rmb() do { } while (0)
+#define dma_wmb() __sync_synchronize()
 #define cmpxchg(p, old, new) ({ __typeof__(*(p)) was_ = *(p); if (was_ == (old)) *(p) = (new); was_; })
 #define xchg(p, v) ({ __typeof__(*(p)) old_ = *(p); *(p) = (v); old_; })
 #define container_of(p, type, member) ((type *)((char *)(p) - offsetof(type, member)))

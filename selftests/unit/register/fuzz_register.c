@@ -295,8 +295,14 @@ static void register_srq(void)
 		.handle = SRQ, .flag_addr = address(),
 	} };
 
-	if (u.reg.provider == SHIFT_PROVIDER_RXE)
+	if (u.reg.provider == SHIFT_PROVIDER_RXE) {
 		u.reg.ring = ring(ssrq.max_wr, size);
+	} else {
+		u.reg.slot = roundup_pow_of_two(16 + 16 * max(ssrq.max_sge, 1u));
+		u.reg.ring.addr = address();
+		u.reg.ring.len = (ssrq.max_wr + 1) * u.reg.slot;
+		u.reg.db_addr = address();
+	}
 	spoil(&u.reg, sizeof(u.reg));
 	count(call(SHIFT_IOC_REGISTER_SRQ, &u, size_of(sizeof(u.reg))));
 }
@@ -325,7 +331,9 @@ static void ask(void)
 	struct shift_abi_cqe cqe = { byte() % 8, 16 + byte() % 4, byte() };
 	struct shift_abi_rebase base = { .id = byte() % 8, .step = byte() % 4 };
 	struct shift_abi_query query = { byte() % 12, byte() & 1 };
+	struct shift_abi_empty empty = { .id = byte() % 8, .handed = byte() & 1, .head = byte() };
 
+	call(SHIFT_IOC_EMPTY, &empty, sizeof(empty));
 	call(SHIFT_IOC_CQE, &cqe, sizeof(cqe));
 	call(SHIFT_IOC_REBASE, &base, sizeof(base));
 	call(SHIFT_IOC_QUERY, &query, sizeof(query));
@@ -404,6 +412,18 @@ static void take_in_recvs(struct shift_qp *q)
 	}
 }
 
+/* As what is lent to a ring that was emptied. */
+static void lend(void)
+{
+	u32 recv_id = 1u << SHIFT_RECV_ID_GENERATION | word() % ssrq.rings.entries;
+	struct shift_sge sge = { .addr = address(), .length = byte(), .lkey = byte() };
+
+	spin_lock_bh(&ssrq.post_lock);
+	sdev.provider->srq->posted(&ssrq);
+	sdev.provider->srq->post(&ssrq, recv_id, &sge, !!ssrq.max_sge);
+	spin_unlock_bh(&ssrq.post_lock);
+}
+
 /* As what a failover looks at first. */
 static void look(void)
 {
@@ -424,7 +444,7 @@ static void look(void)
 		provider->cq->sleeps(c);
 	}
 	if (ssrq.rings.registered && sdev.provider->srq->posted)
-		sdev.provider->srq->posted(&ssrq);
+		lend();
 	if (!q->rings.registered)
 		return;
 	mutex_lock(&q->lock);

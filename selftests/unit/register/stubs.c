@@ -67,6 +67,8 @@ unsigned int shift_deadline_scale = 1;
 void shift_replay_doorbell(struct shift_qp *sqp) { }
 void shift_recv_doorbell(struct shift_qp *sqp) { }
 void shift_srq_doorbell(struct shift_srq *ssrq) { }
+int shift_srq_empty(struct shift_qp *sqp, const struct shift_abi_empty *cmd) { return -EINVAL; }
+int shift_mlx5_drain(struct shift_qp *sqp) { return -ENETDOWN; }
 void shift_cq_count_settle(const struct shift_cq *scq) { }
 int shift_cq_side_room(const struct shift_cq *scq) { return -ENODEV; }
 void shift_cq_side_put(struct shift_cq *scq, struct shift_qp *sqp, const struct shift_abi_wc *wc) { }
