@@ -87,8 +87,8 @@ struct shift_cq_ops {
 
 /**
  * struct shift_srq_ops - the ring of a shared receive queue, as a kind of device has it
- * @by_entry: a completion does not name a receive id, but a place in the ring, by its number (struct
- *	shift_srq_lent); one that was polled names none.
+ * @by_entry: a completion does not name a receive id, but a place in the ring, by its number
+ *	(struct shift_srq_lent); one that was polled names none.
  *
  * @pin: pin the ring, and its doorbell record if it has one, and check them.
  *

@@ -15,7 +15,7 @@
 #include "core/srq.h"
 #include "srq/srq.h"
 
-#define WAIT_MS		5000	/* for a port, for others to leave the ring, or to empty it; scaled */
+#define WAIT_MS		5000	/* for a port, or for others to leave or empty the ring; scaled */
 
 /* The provider posts no more.  What it says of its ring is used once, and only to index it. */
 static void ring_take(struct shift_srq *ssrq, const struct shift_abi_empty *cmd)
