@@ -268,3 +268,57 @@ void shift_qp_quiet(struct ib_qp *qp)
 	ib_modify_qp(qp, &attr, IB_QP_STATE);
 	shift_qp_drain(qp, &qp->device->ops);
 }
+
+/**
+ * shift_qp_connect_self - connect a kernel-owned QP to itself
+ * @qp: in RESET.
+ * @own: an address of its device.
+ * @vlan: as shift_gid_find().
+ * @mtu: path MTU.
+ *
+ * It retries nothing: neither what is not answered, nor what finds no receive.
+ *
+ * Context: process context; sleeps.
+ * Return: 0 or a negative errno.
+ */
+int shift_qp_connect_self(struct ib_qp *qp, const union ib_gid *own, u32 vlan, enum ib_mtu mtu)
+{
+	const struct ib_gid_attr *gid;
+	struct ib_qp_attr *attr;
+	union ib_gid remote = *own;
+	int err;
+
+	gid = shift_gid_find(qp->device, own, vlan);
+	if (IS_ERR(gid))
+		return PTR_ERR(gid);
+	attr = kzalloc(sizeof(*attr), GFP_NOIO);
+	if (!attr) {
+		rdma_put_gid_attr(gid);
+		return -ENOMEM;
+	}
+	attr->qp_state = IB_QPS_INIT;
+	attr->port_num = 1;
+	attr->path_mtu = mtu;
+	attr->dest_qp_num = qp->qp_num;
+	attr->ah_attr.type = rdma_ah_find_type(qp->device, 1);
+	rdma_ah_set_port_num(&attr->ah_attr, 1);
+	if (attr->ah_attr.type == RDMA_AH_ATTR_TYPE_ROCE)
+		rdma_read_gid_l2_fields(gid, NULL, attr->ah_attr.roce.dmac);
+	rdma_move_grh_sgid_attr(&attr->ah_attr, &remote, 0, 1, 0, gid);
+	err = ib_modify_qp(qp, attr, IB_QP_STATE | IB_QP_PKEY_INDEX | IB_QP_PORT |
+				     IB_QP_ACCESS_FLAGS);
+	attr->qp_state = IB_QPS_RTR;
+	if (!err)
+		err = ib_modify_qp(qp, attr, IB_QP_STATE | IB_QP_AV | IB_QP_PATH_MTU |
+					     IB_QP_DEST_QPN | IB_QP_RQ_PSN |
+					     IB_QP_MAX_DEST_RD_ATOMIC |
+					     IB_QP_MIN_RNR_TIMER);
+	attr->qp_state = IB_QPS_RTS;
+	if (!err)
+		err = ib_modify_qp(qp, attr, IB_QP_STATE | IB_QP_TIMEOUT | IB_QP_RETRY_CNT |
+					     IB_QP_RNR_RETRY | IB_QP_SQ_PSN |
+					     IB_QP_MAX_QP_RD_ATOMIC);
+	rdma_destroy_ah_attr(&attr->ah_attr);
+	kfree(attr);
+	return err;
+}

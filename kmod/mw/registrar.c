@@ -5,7 +5,6 @@
  * ever.
  */
 #include <linux/slab.h>
-#include <rdma/ib_cache.h>
 #include "core/ib.h"
 #include "core/node.h"
 #include "core/object.h"
@@ -41,50 +40,6 @@ void shift_registrar_free(struct shift_proxy *b)
 	b->reg_qp = NULL;
 	b->reg_cq = NULL;
 	b->reg_connected = false;
-}
-
-/* Connect the registrar to itself: it never sends a packet. */
-static int registrar_connect(struct shift_qp *sqp, struct ib_qp *qp, u8 path)
-{
-	const union ib_gid *own = path == SHIFT_PATH_HOME ? &sqp->app.sgid : &sqp->peer.backup_sgid;
-	const struct ib_gid_attr *gid;
-	struct ib_qp_attr *attr;
-	union ib_gid remote = *own;
-	int err;
-
-	gid = shift_gid_find(qp->device, own, sqp->app.vlan);
-	if (IS_ERR(gid))
-		return PTR_ERR(gid);
-	attr = kzalloc(sizeof(*attr), GFP_NOIO);
-	if (!attr) {
-		rdma_put_gid_attr(gid);
-		return -ENOMEM;
-	}
-	attr->qp_state = IB_QPS_INIT;
-	attr->port_num = 1;
-	attr->path_mtu = sqp->app.attr.path_mtu;
-	attr->dest_qp_num = qp->qp_num;
-	attr->ah_attr.type = rdma_ah_find_type(qp->device, 1);
-	rdma_ah_set_port_num(&attr->ah_attr, 1);
-	if (attr->ah_attr.type == RDMA_AH_ATTR_TYPE_ROCE)
-		rdma_read_gid_l2_fields(gid, NULL, attr->ah_attr.roce.dmac);
-	rdma_move_grh_sgid_attr(&attr->ah_attr, &remote, 0, 1, 0, gid);
-	err = ib_modify_qp(qp, attr, IB_QP_STATE | IB_QP_PKEY_INDEX | IB_QP_PORT |
-				     IB_QP_ACCESS_FLAGS);
-	attr->qp_state = IB_QPS_RTR;
-	if (!err)
-		err = ib_modify_qp(qp, attr, IB_QP_STATE | IB_QP_AV | IB_QP_PATH_MTU |
-					     IB_QP_DEST_QPN | IB_QP_RQ_PSN |
-					     IB_QP_MAX_DEST_RD_ATOMIC |
-					     IB_QP_MIN_RNR_TIMER);
-	attr->qp_state = IB_QPS_RTS;
-	if (!err)
-		err = ib_modify_qp(qp, attr, IB_QP_STATE | IB_QP_TIMEOUT | IB_QP_RETRY_CNT |
-					     IB_QP_RNR_RETRY | IB_QP_SQ_PSN |
-					     IB_QP_MAX_QP_RD_ATOMIC);
-	rdma_destroy_ah_attr(&attr->ah_attr);
-	kfree(attr);
-	return err;
 }
 
 static void registrar_event(struct ib_event *event, void *context)
@@ -134,7 +89,10 @@ static int registrar_ready(struct shift_qp *sqp, struct shift_proxy *b)
 	int err = shift_registrar_make(b);
 
 	if (!err && !b->reg_connected) {
-		err = registrar_connect(sqp, b->reg_qp, b->path);
+		/* it never sends a packet */
+		err = shift_qp_connect_self(b->reg_qp, b->path == SHIFT_PATH_HOME ?
+					    &sqp->app.sgid : &sqp->peer.backup_sgid,
+					    sqp->app.vlan, sqp->app.attr.path_mtu);
 		if (err)
 			shift_registrar_free(b);
 		else
