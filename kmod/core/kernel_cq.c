@@ -277,6 +277,34 @@ int shift_kernel_cq_drain(struct shift_cq *scq)
 }
 
 /**
+ * shift_kernel_cq_each_raw - look at the driver's errors in the side ring
+ * @kernel: the ring.
+ * @fn: called for each, under poll_lock, with its wr_id, status and QP number.
+ * @arg: for @fn.
+ *
+ * Context: any.
+ */
+void shift_kernel_cq_each_raw(struct shift_kernel_cq *kernel,
+			      void (*fn)(void *arg, u64 wr_id, u32 status, u32 qpn), void *arg)
+{
+	const struct shift_kernel_wc *side;
+	const struct shift_qp *sqp;
+	unsigned long flags;
+	u32 i;
+
+	rcu_read_lock();
+	spin_lock_irqsave(&kernel->poll_lock, flags);
+	for (i = kernel->consumer; i != kernel->producer; i++) {
+		side = &kernel->side[i & (kernel->entries - 1)];
+		sqp = side->raw ? shift_qp_find_rcu(side->wc.qp) : NULL;
+		if (sqp)
+			fn(arg, side->wc.wr_id, side->wc.status, sqp->qpn);
+	}
+	spin_unlock_irqrestore(&kernel->poll_lock, flags);
+	rcu_read_unlock();
+}
+
+/**
  * shift_kernel_cq_drop_raw - a QP was fenced: drop its errors, as its work is in its ledger
  * @kernel: the ring of one of its CQs.
  * @qp: the QP.

@@ -60,6 +60,8 @@ void shift_kernel_cq_put(struct shift_cq *scq, struct shift_qp *sqp, const struc
 int shift_kernel_cq_take(struct shift_kernel_cq *kernel, int num, struct ib_wc *wc, bool *raw);
 int shift_kernel_cq_poll(struct shift_cq *scq, struct ib_cq *cq, int num, struct ib_wc *wc);
 int shift_kernel_cq_drain(struct shift_cq *scq);
+void shift_kernel_cq_each_raw(struct shift_kernel_cq *kernel,
+			      void (*fn)(void *arg, u64 wr_id, u32 status, u32 qpn), void *arg);
 void shift_kernel_cq_drop_raw(struct shift_kernel_cq *kernel, const struct ib_qp *qp);
 void shift_kernel_cq_forget(struct shift_kernel_cq *kernel, const struct ib_qp *qp);
 int shift_kernel_cq_arm(struct shift_cq *scq, struct ib_cq *cq, enum ib_cq_notify_flags flags);

@@ -11,10 +11,12 @@
 #include <linux/slab.h>
 #include "core/kernel_mr.h"
 #include "core/kernel_qp.h"
+#include "core/kernel_srq.h"
 #include "core/kernel_wr.h"
 #include "core/kick.h"
 #include "core/node.h"
 #include "core/qp.h"
+#include "core/srq.h"
 #include "core/stat.h"
 #include "pure/post_ring.h"
 
@@ -356,6 +358,7 @@ static void queue_done(struct shift_qp *sqp, struct shift_kernel_queue *queue, u
 bool shift_kernel_polled(struct shift_qp *sqp, const struct ib_wc *wc)
 {
 	struct shift_kernel_qp *kernel = sqp->kernel;
+	struct shift_srq *ssrq = sqp->srqm.ssrq;
 	struct shift_kernel_queue *queue;
 	unsigned long flags;
 	bool shown;
@@ -375,6 +378,8 @@ bool shift_kernel_polled(struct shift_qp *sqp, const struct ib_wc *wc)
 	if (shown && !queue->stopped)
 		queue_done(sqp, queue, wc->wr_id);
 	spin_unlock_irqrestore(&queue->lock, flags);
+	if (shown && queue == &kernel->recv && ssrq && ssrq->kernel)
+		shift_kernel_srq_polled(ssrq, wc->wr_id);
 	if (shown && wc->wc_flags & IB_WC_WITH_INVALIDATE)
 		shift_kernel_mr_invalidated(sqp, wc->ex.invalidate_rkey, SHIFT_PATH_DEFAULT);
 	return shown;
@@ -422,7 +427,10 @@ static bool queue_is_whole(struct shift_kernel_queue *queue)
  */
 bool shift_kernel_qp_is_whole(struct shift_qp *sqp)
 {
-	return queue_is_whole(&sqp->kernel->send) && queue_is_whole(&sqp->kernel->recv);
+	struct shift_srq *ssrq = sqp->srqm.ssrq;
+
+	return queue_is_whole(&sqp->kernel->send) && queue_is_whole(&sqp->kernel->recv) &&
+	       (!ssrq || !ssrq->kernel || shift_kernel_srq_is_whole(ssrq));
 }
 
 static void queue_settle(struct shift_kernel_queue *queue)

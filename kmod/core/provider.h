@@ -93,6 +93,8 @@ struct shift_cq_ops {
  * @pin: pin the ring, and its doorbell record if it has one, and check them.
  *
  * An SRQ none of whose QPs can execute another packet; ssrq->lock:
+ * @settle: what its device has completed comes to where @unpolled looks for it.  -ENOSPC: try
+ *	again.  NULL: it is there.
  * @unpolled: call @fn for each completion in a CQ that was not polled yet.  ring_sem is held for
  *	reading, so that the ring stays.
  * @empty: empty the SRQ's ring.  NULL: only the device can.
@@ -105,16 +107,22 @@ struct shift_cq_ops {
  * A ring that was emptied, so that nobody else posts there; post_lock:
  * @post: post a receive, with the application's keys.  -ENOSPC: the ring is full.
  * @posted: how many are posted.
+ *
+ * @reopen: the QP is about to be connected, and draws from the ring: what was taken over must not
+ *	be there any more.  0, or a negative errno: it is.  sqp->lock, ssrq->lock; sleeps.  NULL:
+ *	@empty has seen to that.
  */
 struct shift_srq_ops {
 	bool by_entry;
 	int (*pin)(const struct shift_srq *ssrq, struct shift_srq_rings *rings,
 		   const struct shift_abi_reg_srq *reg);
+	int (*settle)(struct shift_cq *scq);
 	void (*unpolled)(const struct shift_cq *scq, shift_cqe_fn *fn, void *arg);
 	void (*empty)(struct shift_srq *ssrq);
 	int (*drain)(struct shift_qp *sqp);
 	int (*post)(struct shift_srq *ssrq, u64 wr_id, const struct shift_sge *sge, u32 num_sge);
 	u32 (*posted)(struct shift_srq *ssrq);
+	int (*reopen)(struct shift_qp *sqp);
 };
 
 /**

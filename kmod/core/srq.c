@@ -9,6 +9,7 @@
 #include <linux/delay.h>
 #include <linux/ktime.h>
 #include <rdma/ib_user_verbs.h>
+#include "core/kernel_srq.h"
 #include "core/object.h"
 #include "core/provider.h"
 #include "core/qp.h"
@@ -29,7 +30,11 @@ static void srq_release(struct kref *ref)
 		shift_cq_put(link->scq);
 		kfree(link);
 	}
+	/* who polls for a user in the kernel finds its SRQ by a QP, under RCU */
+	if (ssrq->kernel)
+		synchronize_rcu_expedited();
 	shift_srq_free_table(ssrq);
+	shift_kernel_srq_free(ssrq->kernel);
 	if (ssrq->spd)
 		shift_pd_put(ssrq->spd);
 	shift_dev_put(ssrq->sdev);
@@ -63,9 +68,7 @@ void shift_srq_free_table(struct shift_srq *ssrq)
 /* Does its device keep what was taken over, until a QP has taken it?  struct shift_srq_ops */
 bool shift_srq_is_one_way(const struct shift_srq *ssrq)
 {
-	const struct shift_provider *provider = ssrq->sdev->provider;
-
-	return provider && provider->srq && !provider->srq->empty;
+	return ssrq->ops && !ssrq->ops->empty;
 }
 
 /**
@@ -78,6 +81,14 @@ bool shift_srq_is_one_way(const struct shift_srq *ssrq)
 struct shift_srq *shift_srq_find(struct ib_srq *srq)
 {
 	struct shift_obj *obj = srq ? shift_object_find(srq, SHIFT_OBJ_SRQ) : NULL;
+
+	return obj ? container_of(obj, struct shift_srq, obj) : NULL;
+}
+
+/* The same, for who does not sleep. */
+struct shift_srq *shift_srq_find_rcu(struct ib_srq *srq)
+{
+	struct shift_obj *obj = shift_object_find_rcu(srq, SHIFT_OBJ_SRQ);
 
 	return obj ? container_of(obj, struct shift_srq, obj) : NULL;
 }

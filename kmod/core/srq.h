@@ -7,6 +7,9 @@
 #include "core/qp.h"
 #include "pure/srq_id.h"
 
+struct shift_kernel_srq;
+struct shift_srq_ops;
+
 /**
  * struct shift_srq_pool - a kernel-owned SRQ that holds the receives of an application's SRQ
  * @ref: held by the application's SRQ, and by each proxy QP on the pool.
@@ -132,8 +135,10 @@ struct shift_srq_record {
 };
 
 /**
- * struct shift_srq - shadow of a user SRQ
+ * struct shift_srq - shadow of an SRQ of an application, or of a user in the kernel
  * @srq: the application's SRQ; NULL once destroyed.
+ * @ops: of its ring; NULL: its device has none.
+ * @kernel: what is noted of an SRQ of a user in the kernel; NULL: it is an application's.
  * @lock: protects @members and their srqm, @cqs, @pool, @target, @next and flags.
  *	Inside sqp->lock.
  * @look: for readers that cannot sleep: held with @lock to change @members, @pool
@@ -163,6 +168,8 @@ struct shift_srq {
 	struct shift_pd *spd;
 	struct ib_srq *srq;
 	u32 max_wr, max_sge;
+	const struct shift_srq_ops *ops;
+	struct shift_kernel_srq *kernel;
 
 	struct mutex lock;
 	spinlock_t look;
@@ -181,7 +188,12 @@ struct shift_srq {
 	struct shift_srq_record rec;
 };
 
-/* The entry of the provider's table that a receive's id names. */
+static inline struct shift_abi_srq_table *shift_srq_table(const struct shift_srq *ssrq)
+{
+	return ssrq->rings.table;
+}
+
+/* The entry of the table that a receive's id names. */
 static inline struct shift_abi_srq_entry *shift_srq_entry(const struct shift_srq *ssrq, u32 recv_id)
 {
 	return ssrq->rings.table + ssrq->rings.entry_offset +
@@ -189,6 +201,7 @@ static inline struct shift_abi_srq_entry *shift_srq_entry(const struct shift_srq
 }
 
 /* srq.c */
+struct shift_srq *shift_srq_find_rcu(struct ib_srq *srq);	/* RCU */
 struct shift_srq *shift_srq_find(struct ib_srq *srq);
 bool shift_srq_is_recv(const struct shift_qp *sqp, u64 wr_id);	/* any context */
 void shift_srq_get(struct shift_srq *ssrq);

@@ -7,6 +7,7 @@
 
 extern const struct shift_provider shift_provider_rxe, shift_provider_mlx5;
 extern const struct shift_provider shift_provider_kernel;	/* of QPs, not of devices */
+extern const struct shift_srq_ops shift_kernel_srq_provider;	/* of their SRQs */
 
 /* proof.c */
 void shift_proof_init(struct shift_dev *sdev);

@@ -83,7 +83,7 @@ static int ring_empty(struct shift_qp *sqp, const struct shift_abi_empty *cmd)
 	if (err)
 		return err;
 	/* the lock is not held meanwhile, as others of the SRQ fail over */
-	err = ssrq->sdev->provider->srq->drain(sqp);
+	err = ssrq->ops->drain(sqp);
 	mutex_lock(&ssrq->lock);
 	ring_end(ssrq, !err);
 	mutex_unlock(&ssrq->lock);

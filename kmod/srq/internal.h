@@ -3,13 +3,7 @@
 #ifndef SHIFT_SRQ_INTERNAL_H
 #define SHIFT_SRQ_INTERNAL_H
 
-#include <uapi/rdma/shift-abi.h>
 #include "core/srq.h"
-
-static inline struct shift_abi_srq_table *shift_srq_table(const struct shift_srq *ssrq)
-{
-	return ssrq->rings.table;
-}
 
 /* recv.c; post_lock */
 void shift_srq_take(struct shift_srq *ssrq, u32 recv_id);

@@ -13,6 +13,7 @@
 #include <linux/slab.h>
 #include "core/kick.h"
 #include "core/object.h"
+#include "core/provider.h"
 #include "core/qp.h"
 #include "core/srq.h"
 #include "pure/fsm.h"
@@ -114,7 +115,7 @@ void shift_srq_come_home(struct shift_srq *ssrq)
 	lockdep_assert_held(&ssrq->lock);
 	/* in a ring that was replaced before nobody would find them */
 	if (!ssrq->rec.away || ssrq->target || ssrq->dead || !ssrq->rings.registered ||
-	    READ_ONCE(ssrq->spoiled) || shift_srq_is_one_way(ssrq))
+	    READ_ONCE(ssrq->spoiled) || shift_srq_is_one_way(ssrq) || ssrq->kernel)
 		return;
 	list_for_each_entry(sqp, &ssrq->members, srqm.node)
 		if (member_is_away(sqp))
@@ -181,6 +182,8 @@ bool shift_srq_connected(struct shift_qp *sqp)
 		return true;
 	mutex_lock(&ssrq->lock);
 	if (ring_is_stale(ssrq)) {
+		may = false;
+	} else if (ssrq->ops && ssrq->ops->reopen && ssrq->ops->reopen(sqp)) {
 		may = false;
 	} else {
 		sqp->srqm.pool = NULL;
@@ -418,54 +421,4 @@ bool shift_srq_awaits(const struct shift_qp *sqp)
 	awaits = sqp->srqm.waits && !sqp->srqm.stranded && !ssrq->broken;
 	mutex_unlock(&ssrq->lock);
 	return awaits;
-}
-
-/**
- * shift_srq_join - a QP was created: it becomes a member of its SRQ
- * @sqp: the QP, new.
- * @srq: its SRQ or NULL.
- *
- * Return: false if it has an SRQ with which it cannot be protected.
- */
-bool shift_srq_join(struct shift_qp *sqp, struct ib_srq *srq)
-{
-	struct shift_srq *ssrq = shift_srq_find(srq);
-	struct shift_srq_cq *link;
-	bool found = false;
-
-	INIT_LIST_HEAD(&sqp->srqm.node);
-	INIT_LIST_HEAD(&sqp->srqm.done);
-	if (!srq)
-		return true;
-	if (!ssrq)
-		return false;
-	shift_srq_get(ssrq);
-	sqp->srqm.ssrq = ssrq;
-	mutex_lock(&ssrq->lock);
-	spin_lock_bh(&ssrq->look);
-	list_add_tail(&sqp->srqm.node, &ssrq->members);
-	spin_unlock_bh(&ssrq->look);
-	list_for_each_entry(link, &ssrq->cqs, node)
-		found |= link->scq == sqp->rcq;
-	if (!found) {
-		link = sqp->rcq ? kzalloc(sizeof(*link), GFP_KERNEL_ACCOUNT) : NULL;
-		if (link) {
-			link->scq = sqp->rcq;
-			shift_cq_get(link->scq);
-			list_add_tail(&link->node, &ssrq->cqs);
-		} else {
-			ssrq->spoiled = true;
-		}
-	}
-	mutex_unlock(&ssrq->lock);
-	return sqp->spd && sqp->spd == ssrq->spd;
-}
-
-/* A QP that is not tracked draws from the SRQ: it cannot be moved. */
-void shift_srq_spoil(struct ib_srq *srq)
-{
-	struct shift_srq *ssrq = shift_srq_find(srq);
-
-	if (ssrq)
-		WRITE_ONCE(ssrq->spoiled, true);
 }

@@ -29,11 +29,22 @@ void shift_srq_pool_put(struct shift_srq_pool *pool)
 		kref_put(&pool->ref, pool_release);
 }
 
+/* No limit is ever set.  By this a pool is known from an SRQ of its user, in the same PD. */
+static void pool_event(struct ib_event *event, void *context)
+{
+}
+
+bool shift_srq_is_pool(const struct ib_srq *srq)
+{
+	return srq->event_handler == pool_event;
+}
+
 static struct shift_srq_pool *pool_make(struct shift_srq *ssrq, u8 path, struct ib_pd *pd)
 {
 	struct ib_device *ibdev = pd->device;
 	struct ib_srq_init_attr init = {
 		.srq_type = IB_SRQT_BASIC,
+		.event_handler = pool_event,
 		.attr = {
 			.max_wr = min_t(u32, ssrq->rec.depth, ibdev->attrs.max_srq_wr),
 			.max_sge = clamp_t(u32, ssrq->max_sge, 1, ibdev->attrs.max_srq_sge),

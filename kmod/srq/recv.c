@@ -6,6 +6,8 @@
  * The application can write to the table.  So all that is read there is bounded, and what is wrong
  * there harms the application only.
  */
+#include "core/kernel_srq.h"
+#include "core/node.h"
 #include "core/object.h"
 #include "core/provider.h"
 #include "core/qp.h"
@@ -44,6 +46,8 @@ void shift_srq_take(struct shift_srq *ssrq, u32 recv_id)
 	recv->state = SHIFT_SRQ_RECV_PENDING;
 	list_add_tail(&recv->node, &rec->pending);
 	rec->npending++;
+	if (ssrq->kernel)
+		shift_kernel_srq_taken(ssrq, recv_id);
 }
 
 /*
@@ -73,7 +77,7 @@ static u32 srq_lent(struct shift_srq *ssrq)
 {
 	lockdep_assert_held(&ssrq->post_lock);
 	return ssrq->rec.lends && ssrq->rings.registered ?
-	       ssrq->sdev->provider->srq->posted(ssrq) : 0;
+	       ssrq->ops->posted(ssrq) : 0;
 }
 
 /**
@@ -96,9 +100,8 @@ int shift_srq_lend(struct shift_srq *ssrq, struct shift_srq_recv *recv)
 	lockdep_assert_held(&ssrq->post_lock);
 	/* before it can be completed */
 	rec->known[index] = SHIFT_RECV_ID_NONE;
-	err = ssrq->sdev->provider->srq->post(ssrq, (u64)ssrq->rings.key << 32 | recv->recv_id,
-					     &rec->sge[(size_t)index * max(ssrq->max_sge, 1u)],
-					     recv->num_sge);
+	err = ssrq->ops->post(ssrq, (u64)ssrq->rings.key << 32 | recv->recv_id,
+			      &rec->sge[(size_t)index * max(ssrq->max_sge, 1u)], recv->num_sge);
 	if (err) {
 		rec->known[index] = recv->recv_id;
 		return err;
@@ -222,6 +225,12 @@ void shift_srq_tell_limit(struct shift_srq *ssrq)
 	struct ib_srq *srq = ssrq->srq;
 
 	ssrq->rec.limit = 0;
+	if (ssrq->kernel) {
+		/* it may post when it is told */
+		WRITE_ONCE(ssrq->kernel->limit, true);
+		queue_work(shift_wq, &ssrq->kernel->work);
+		return;
+	}
 	if (!srq || !srq->event_handler)
 		return;
 	event.device = srq->device;
@@ -288,10 +297,39 @@ void shift_srq_got(struct shift_qp *sqp, struct shift_srq_recv *recv,
 	spin_unlock_bh(&ssrq->post_lock);
 }
 
+/**
+ * shift_srq_work - what a user in the kernel has posted, where it could not be passed on
+ * @work: of struct shift_kernel_srq.
+ *
+ * Its handler is called with no lock held, as by a driver.
+ */
+void shift_srq_work(struct work_struct *work)
+{
+	struct shift_kernel_srq *kernel = container_of(work, struct shift_kernel_srq, work);
+	struct shift_srq *ssrq = kernel->ssrq;
+	struct ib_event event = { .event = IB_EVENT_SRQ_LIMIT_REACHED };
+	struct ib_srq *srq;
+
+	shift_srq_doorbell(ssrq);
+	if (!xchg(&kernel->limit, false))
+		return;
+	spin_lock_bh(&ssrq->post_lock);
+	srq = ssrq->srq;
+	spin_unlock_bh(&ssrq->post_lock);
+	/* who destroys it waits for this */
+	if (!srq || !srq->event_handler)
+		return;
+	event.device = srq->device;
+	event.element.srq = srq;
+	srq->event_handler(&event, srq->srq_context);
+}
+
 static int srq_push_wc(struct shift_qp *sqp, const struct shift_srq_recv *recv)
 {
+	struct shift_srq *ssrq = recv->ssrq;
 	struct shift_abi_wc wc = {
-		.wr_id = (u64)recv->ssrq->rings.key << 32 | recv->recv_id,
+		.wr_id = ssrq->kernel ? shift_kernel_srq_wr_id(ssrq, recv->recv_id) :
+					(u64)ssrq->rings.key << 32 | recv->recv_id,
 		.status = recv->got.status,
 		/* a device need not set the opcode of a completion in error */
 		.opcode = recv->got.opcode | IB_WC_RECV,
@@ -301,7 +339,11 @@ static int srq_push_wc(struct shift_qp *sqp, const struct shift_srq_recv *recv)
 		.qp_num = sqp->qpn,
 		.port_num = 1,
 	};
-	struct shift_cq_slot slot = { .sqp = sqp };
+	struct shift_cq_slot slot = {
+		.sqp = sqp, .seq = recv->recv_id,
+		/* a provider in user space frees the entry when it polls */
+		.free = ssrq->kernel ? shift_kernel_srq_completed : NULL,
+	};
 
 	return shift_cq_push(sqp->rcq, &wc, &slot);
 }
@@ -334,11 +376,34 @@ int shift_srq_deliver(struct shift_qp *sqp, bool all)
 	return err;
 }
 
-/* The QP goes: show what it has received, as far as there is room; sqp->lock. */
+/* Nobody has seen what a QP has received, and nobody will: the receives are as never used. */
+static void srq_post_again(struct shift_qp *sqp)
+{
+	struct shift_srq *ssrq = sqp->srqm.ssrq;
+	struct shift_srq_recv *recv;
+
+	lockdep_assert_held(&sqp->ledger_lock);
+	spin_lock_bh(&ssrq->post_lock);
+	list_for_each_entry(recv, &sqp->srqm.done, node) {
+		recv->state = SHIFT_SRQ_RECV_PENDING;
+		ssrq->rec.npending++;
+	}
+	list_splice_init(&sqp->srqm.done, &ssrq->rec.pending);
+	shift_srq_post(ssrq);
+	spin_unlock_bh(&ssrq->post_lock);
+}
+
+/*
+ * The QP goes: show what it has received, as far as there is room.  A user in the kernel is shown
+ * nothing of a QP that is gone, and has polled for all of it before; sqp->lock.
+ */
 void shift_srq_drop_done(struct shift_qp *sqp)
 {
 	lockdep_assert_held(&sqp->lock);
 	spin_lock_bh(&sqp->ledger_lock);
-	shift_srq_deliver(sqp, true);
+	if (sqp->srqm.ssrq->kernel)
+		srq_post_again(sqp);
+	else
+		shift_srq_deliver(sqp, true);
 	spin_unlock_bh(&sqp->ledger_lock);
 }

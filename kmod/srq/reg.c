@@ -52,21 +52,40 @@ static int table_layout(struct shift_srq *ssrq, u32 slots, bool by_wqe)
 	return 0;
 }
 
-static int table_make(struct shift_srq *ssrq, u32 slots)
+/* Are QPs on SRQs to be protected? */
+bool shift_srq_is_enabled(void)
+{
+	return READ_ONCE(srq_enabled);
+}
+
+/**
+ * shift_srq_make_table - make the table of an SRQ's receives
+ * @ssrq: the SRQ, nothing posted yet; locked, or nobody else can find it.
+ * @slots: of its ring, a power of two.
+ * @gfp: GFP_KERNEL_ACCOUNT, or GFP_KERNEL: nobody pays for a user in the kernel.
+ *
+ * Context: process context.
+ * Return: 0, -E2BIG, -ENOMEM.
+ */
+int shift_srq_make_table(struct shift_srq *ssrq, u32 slots, gfp_t gfp)
 {
 	struct shift_srq_record *rec = &ssrq->rec;
-	u32 i, n = ssrq->rings.entries;
-	bool by_wqe = ssrq->rings.wqe_offset;
+	bool by_wqe = ssrq->ops->by_entry;
+	u32 i, n;
+	int err;
 
-	ssrq->rings.table = __vmalloc(ssrq->rings.table_len, GFP_KERNEL_ACCOUNT | __GFP_ZERO);
-	rec->known = kvcalloc(n, sizeof(*rec->known), GFP_KERNEL_ACCOUNT);
-	rec->scratch = kvcalloc(n, sizeof(*rec->scratch), GFP_KERNEL_ACCOUNT);
-	rec->recv = kvcalloc(n, sizeof(*rec->recv), GFP_KERNEL_ACCOUNT);
-	rec->sge = kvcalloc((size_t)n * max(ssrq->max_sge, 1u), sizeof(*rec->sge),
-			    GFP_KERNEL_ACCOUNT);
+	err = table_layout(ssrq, slots, by_wqe);
+	if (err)
+		return err;
+	n = ssrq->rings.entries;
+	ssrq->rings.table = __vmalloc(ssrq->rings.table_len, gfp | __GFP_ZERO);
+	rec->known = kvcalloc(n, sizeof(*rec->known), gfp);
+	rec->scratch = kvcalloc(n, sizeof(*rec->scratch), gfp);
+	rec->recv = kvcalloc(n, sizeof(*rec->recv), gfp);
+	rec->sge = kvcalloc((size_t)n * max(ssrq->max_sge, 1u), sizeof(*rec->sge), gfp);
 	if (by_wqe) {
-		rec->lent.ids = kvcalloc(slots, sizeof(*rec->lent.ids), GFP_KERNEL_ACCOUNT);
-		rec->lent.order = kvcalloc(slots, sizeof(*rec->lent.order), GFP_KERNEL_ACCOUNT);
+		rec->lent.ids = kvcalloc(slots, sizeof(*rec->lent.ids), gfp);
+		rec->lent.order = kvcalloc(slots, sizeof(*rec->lent.order), gfp);
 	}
 	if (!ssrq->rings.table || !rec->known || !rec->scratch || !rec->recv || !rec->sge ||
 	    (by_wqe && (!rec->lent.ids || !rec->lent.order))) {
@@ -107,7 +126,7 @@ int shift_srq_register(struct shift_srq *ssrq, const struct shift_abi_reg_srq *r
 
 	if (!provider || !provider->srq)
 		return -EINVAL;
-	if (!READ_ONCE(srq_enabled))
+	if (!shift_srq_is_enabled())
 		return -EOPNOTSUPP;
 	err = provider->srq->pin(ssrq, &pins, reg);
 	if (!err)
@@ -118,9 +137,7 @@ int shift_srq_register(struct shift_srq *ssrq, const struct shift_abi_reg_srq *r
 	if (ssrq->dead || ssrq->rings.table)
 		err = ssrq->dead ? -ENOENT : -EEXIST;
 	else
-		err = table_layout(ssrq, pins.ring.slots, provider->srq->by_entry);
-	if (!err)
-		err = table_make(ssrq, pins.ring.slots);
+		err = shift_srq_make_table(ssrq, pins.ring.slots, GFP_KERNEL_ACCOUNT);
 	if (!err) {
 		ssrq->rings.ring = pins.ring;
 		ssrq->rings.flag = pins.flag;

@@ -21,9 +21,11 @@ void shift_srq_limit_set(struct shift_srq *ssrq);
 bool shift_srq_is_overdue(struct shift_qp *sqp);	/* sqp->lock */
 void shift_srq_timer(struct work_struct *work);
 
+/* join.c; false: unprotected; it may not draw from the SRQ */
+bool shift_srq_join(struct shift_qp *sqp, struct ib_srq *srq, struct shift_cq **held);
+bool shift_srq_spoil(struct ib_srq *srq);
+
 /* members.c */
-bool shift_srq_join(struct shift_qp *sqp, struct ib_srq *srq);	/* false: unprotected */
-void shift_srq_spoil(struct ib_srq *srq);
 void shift_srq_come_home(struct shift_srq *ssrq);		/* ssrq->lock */
 void shift_srq_leave(struct shift_qp *sqp);
 bool shift_srq_connected(struct shift_qp *sqp);
@@ -40,6 +42,7 @@ bool shift_srq_awaits(const struct shift_qp *sqp);
 void shift_srq_drop_pools(struct shift_srq *ssrq, u8 path);	/* ssrq->lock; 0: all */
 struct shift_srq_pool *shift_srq_pool_get(struct shift_qp *sqp, u8 path, struct ib_pd *pd);
 void shift_srq_pool_put(struct shift_srq_pool *pool);
+bool shift_srq_is_pool(const struct ib_srq *srq);		/* any */
 bool shift_srq_pool_fits(struct shift_qp *sqp, u8 path, const struct shift_srq_pool *pool);
 
 /* recv.c */
@@ -49,8 +52,11 @@ int shift_srq_deliver(struct shift_qp *sqp, bool all);		/* ledger_lock */
 void shift_srq_doorbell(struct shift_srq *ssrq);
 bool shift_srq_watch_limit(struct shift_srq *ssrq);
 void shift_srq_drop_done(struct shift_qp *sqp);
+void shift_srq_work(struct work_struct *work);
 
 /* reg.c */
+bool shift_srq_is_enabled(void);
+int shift_srq_make_table(struct shift_srq *ssrq, u32 slots, gfp_t gfp);
 int shift_srq_register(struct shift_srq *ssrq, const struct shift_abi_reg_srq *reg);
 void shift_srq_unregister(struct shift_srq *ssrq);
 

@@ -9,6 +9,7 @@
  */
 #include <linux/delay.h>
 #include <linux/ktime.h>
+#include "core/kernel_srq.h"
 #include "core/node.h"
 #include "core/object.h"
 #include "core/provider.h"
@@ -43,7 +44,8 @@ static bool srq_error_is_kept(struct shift_srq *ssrq, u32 qpn)
 static void srq_note_completed(void *arg, u64 wr_id, u32 status, u32 qpn)
 {
 	struct shift_srq *ssrq = arg;
-	u32 recv_id = shift_srq_id_of(wr_id, ssrq->rings.key, ssrq->rings.entries);
+	u32 recv_id = ssrq->kernel ? shift_kernel_srq_recv_id(ssrq, wr_id) :
+		      shift_srq_id_of(wr_id, ssrq->rings.key, ssrq->rings.entries);
 
 	if (recv_id && recv_id == READ_ONCE(shift_srq_entry(ssrq, recv_id)->recv_id) &&
 	    (!status || !srq_error_is_kept(ssrq, qpn)))
@@ -107,7 +109,7 @@ static void srq_note_entries(struct shift_srq *ssrq)
 /* Look through all CQs of the SRQ.  One that is being resized is registered again in a moment. */
 static int srq_scan_cqs(struct shift_srq *ssrq)
 {
-	const struct shift_srq_ops *ops = ssrq->sdev->provider->srq;
+	const struct shift_srq_ops *ops = ssrq->ops;
 	u64 end = shift_from_now_us(HOLD_US);
 	struct shift_srq_cq *link;
 	int err;
@@ -123,11 +125,14 @@ static int srq_scan_cqs(struct shift_srq *ssrq)
 			spin_lock_bh(&link->scq->lock);
 			gone = !link->scq->cq;
 			spin_unlock_bh(&link->scq->lock);
-			if (shift_cq_registered(link->scq))
-				ops->unpolled(link->scq, ops->by_entry ? srq_note_entry :
-					      srq_note_completed, ssrq);
-			else if (!gone)
-				err = -EIO;
+			if (!shift_cq_registered(link->scq)) {
+				err = gone ? err : -EIO;
+				continue;
+			}
+			if (ops->settle && ops->settle(link->scq))
+				err = -ENOSPC;
+			ops->unpolled(link->scq, ops->by_entry ? srq_note_entry :
+				      srq_note_completed, ssrq);
 		}
 		up_read(&ssrq->sdev->ring_sem);
 		if (!err || ktime_get_ns() > end)
@@ -147,11 +152,17 @@ static int srq_take_outstanding(struct shift_srq *ssrq)
 	u64 posted;
 	int err;
 
+	/* its device goes: what the driver has completed stays in its CQs, for who polls it then */
+	if (ssrq->kernel && !shift_dev_tracks(ssrq->sdev))
+		return -ENODEV;
 	err = srq_scan_cqs(ssrq);
 	if (err)
 		return err;
-	if (ssrq->sdev->provider->srq->empty)
-		ssrq->sdev->provider->srq->empty(ssrq);
+	/* an error that was polled is shown by now, and its entry free, or it is kept back */
+	if (ssrq->kernel)
+		synchronize_rcu_expedited();
+	if (ssrq->ops->empty)
+		ssrq->ops->empty(ssrq);
 	/* the provider fills in an entry, then its id, then counts it */
 	posted = smp_load_acquire(&shift_srq_table(ssrq)->posted);
 	for (i = 0; i < ssrq->rings.entries; i++) {
@@ -170,6 +181,16 @@ static int srq_take_outstanding(struct shift_srq *ssrq)
 	return 0;
 }
 
+/* From now on what the user posts is left to the kernel. */
+static int srq_hold(struct shift_srq *ssrq)
+{
+	if (ssrq->kernel)
+		return shift_kernel_srq_hold(ssrq);
+	shift_word_write(&ssrq->rings.flag, SHIFT_SRQ_FLAG_AWAY);
+	shift_fence_barrier();
+	return 0;
+}
+
 /*
  * Take over the outstanding receives of the application's ring.  No QP on the SRQ executes one
  * packet more.  The application may go on posting: what it posts is either in the table when that
@@ -180,8 +201,9 @@ static int srq_take_from_ring(struct shift_srq *ssrq)
 	struct ib_srq_attr attr = {}, none = {};
 	int err;
 
-	shift_word_write(&ssrq->rings.flag, SHIFT_SRQ_FLAG_AWAY);
-	shift_fence_barrier();
+	err = srq_hold(ssrq);
+	if (err)
+		return err;
 	/*
 	 * From now on the kernel watches the limit, and not the device.  If the device does not
 	 * tell whether its event is still to come, the application rather gets two.
@@ -192,13 +214,14 @@ static int srq_take_from_ring(struct shift_srq *ssrq)
 			ssrq->sdev->saved.modify_srq(ssrq->srq, &none, IB_SRQ_LIMIT, NULL);
 	}
 	err = srq_take_outstanding(ssrq);
-	if (err)
+	/* users in the kernel may connect other QPs, to which the ring, as it is, is of use */
+	if (err && !ssrq->kernel)
 		return err;
 	/* a KICK that comes earlier is about posts that are looked at once more */
 	spin_lock_bh(&ssrq->post_lock);
 	ssrq->rec.away = true;
 	spin_unlock_bh(&ssrq->post_lock);
-	return 0;
+	return err;
 }
 
 /* What was posted on the pool in use and is not completed is to be posted elsewhere; post_lock. */
@@ -289,7 +312,7 @@ void shift_srq_lends(struct shift_srq *ssrq, bool lends)
 	spin_lock_bh(&ssrq->post_lock);
 	/* nobody draws from it any more: what is not complete the device keeps */
 	if (!lends && shift_srq_is_one_way(ssrq) && ssrq->rings.registered)
-		ssrq->rec.lent.empty = !ssrq->sdev->provider->srq->posted(ssrq);
+		ssrq->rec.lent.empty = !ssrq->ops->posted(ssrq);
 	ssrq->rec.lends = lends;
 	spin_unlock_bh(&ssrq->post_lock);
 	/* if the CQs cannot be looked at the rest stays in the ring, for QPs that come later */
@@ -336,7 +359,7 @@ bool shift_srq_give_back(struct shift_srq *ssrq)
 	spin_lock_bh(&ssrq->post_lock);
 	/* its KICK may be under way, and finds nothing then */
 	shift_srq_ingest(ssrq);
-	room = ssrq->sdev->provider->srq->posted(ssrq) + rec->npending + rec->nposted <
+	room = ssrq->ops->posted(ssrq) + rec->npending + rec->nposted <
 	       ssrq->rings.ring.slots;
 	if (room) {
 		srq_recall(ssrq);

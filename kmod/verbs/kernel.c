@@ -11,17 +11,21 @@
 #include <linux/slab.h>
 #include "core/kernel_cq.h"
 #include "core/kernel_qp.h"
+#include "core/kernel_srq.h"
 #include "core/kick.h"
+#include "core/node.h"
 #include "core/object.h"
 #include "core/pair.h"
 #include "core/qp.h"
 #include "core/queue.h"
 #include "core/reclaim.h"
+#include "core/srq.h"
 #include "failover/failover.h"
 #include "provider/provider.h"
 #include "proxy/proxy.h"
 #include "pure/ledger.h"
 #include "pure/ulp.h"
+#include "srq/srq.h"
 #include "verbs/verbs.h"
 
 /* BIT(enum shift_ulp): at first those that are tested */
@@ -99,6 +103,12 @@ enum shift_ulp shift_kernel_pd_user(const struct shift_dev *sdev, const struct i
 	return kernel_users & BIT(ulp) ? ulp : SHIFT_ULP_NONE;
 }
 
+/* Has this module made a QP of the kernel itself? */
+bool shift_kernel_is_own(const struct ib_qp *qp)
+{
+	return qp->res.kern_name && !strcmp(qp->res.kern_name, KBUILD_MODNAME);
+}
+
 /**
  * shift_kernel_user - whose QP is it?
  * @sdev: its device.
@@ -112,9 +122,7 @@ enum shift_ulp shift_kernel_pd_user(const struct shift_dev *sdev, const struct i
  */
 enum shift_ulp shift_kernel_user(const struct shift_dev *sdev, const struct ib_qp *qp)
 {
-	const char *name = qp->res.kern_name;
-
-	if (qp->qp_type != IB_QPT_RC || (name && !strcmp(name, KBUILD_MODNAME)))
+	if (qp->qp_type != IB_QPT_RC || shift_kernel_is_own(qp))
 		return SHIFT_ULP_NONE;
 	return shift_kernel_pd_user(sdev, qp->pd);
 }
@@ -276,6 +284,34 @@ static int wrap_post_recv(struct ib_qp *qp, const struct ib_recv_wr *wr,
 }
 
 /*
+ * What is posted to an SRQ that is away is passed on in this thread, unless interrupts are disabled.
+ * Who completes requests of a target does so in any context.
+ */
+static int wrap_post_srq_recv(struct ib_srq *srq, const struct ib_recv_wr *wr,
+			      const struct ib_recv_wr **bad_wr)
+{
+	struct shift_dev *sdev;
+	struct shift_srq *ssrq;
+	bool kept = false;
+	int err;
+
+	rcu_read_lock();
+	ssrq = shift_srq_find_rcu(srq);
+	if (ssrq && ssrq->kernel) {
+		err = shift_kernel_srq_post(ssrq, wr, bad_wr, &kept);
+	} else {
+		sdev = ssrq ? ssrq->sdev : shift_ops_dev(srq->device);
+		err = sdev->saved.post_srq_recv(srq, wr, bad_wr);
+	}
+	if (kept && (in_hardirq() || irqs_disabled()))
+		queue_work(shift_wq, &ssrq->kernel->work);
+	else if (kept)
+		shift_srq_doorbell(ssrq);
+	rcu_read_unlock();
+	return err;
+}
+
+/*
  * May the user see this error?  With interrupts disabled the CQE filter cannot be asked.  Then it
  * may, unless the QP was fenced: the record stops, so that the QP does not move any more.
  */
@@ -301,6 +337,8 @@ static int keep_shown(const struct shift_cq *scq, int n, struct ib_wc *wc)
 			if (!error_is_shown(sqp, scq, wc[i].status))
 				continue;
 			shift_kernel_qp_stop(sqp);
+			if (sqp->srqm.ssrq && sqp->srqm.ssrq->kernel)
+				shift_kernel_srq_errored(sqp->srqm.ssrq, wc[i].wr_id);
 		}
 		if (shown != i)
 			wc[shown] = wc[i];
@@ -360,5 +398,6 @@ static int wrap_poll_cq(struct ib_cq *cq, int num, struct ib_wc *wc)
 
 const struct ib_device_ops shift_kernel_ops = {
 	.post_recv = wrap_post_recv,
+	.post_srq_recv = wrap_post_srq_recv,
 	.poll_cq = wrap_poll_cq,
 };

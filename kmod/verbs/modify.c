@@ -183,12 +183,27 @@ static noinline void qp_has_state(struct shift_qp *sqp, enum ib_qp_state to)
 	}
 }
 
+/*
+ * A QP in ERR takes no receive of its SRQ any more, which its driver says by an event.  A user in
+ * the kernel that drains such a QP waits for that, for a minute.  No lock is held.
+ */
+static noinline void qp_tell_last_recv(struct ib_qp *qp)
+{
+	struct ib_event event = {
+		.device = qp->device, .event = IB_EVENT_QP_LAST_WQE_REACHED, .element.qp = qp,
+	};
+
+	if (qp->event_handler)
+		qp->event_handler(&event, qp->qp_context);
+}
+
 static int wrap_modify_qp(struct ib_qp *qp, struct ib_qp_attr *attr, int mask,
 			  struct ib_udata *udata)
 {
 	int to = mask & IB_QP_STATE ? (int)attr->qp_state : -1;
 	struct shift_dev *sdev;
 	struct shift_qp *sqp;
+	bool last = false;
 	int idx, err;
 
 	/* as shift_verb_begin(), with one look-up */
@@ -212,6 +227,7 @@ static int wrap_modify_qp(struct ib_qp *qp, struct ib_qp_attr *attr, int mask,
 		shift_failover_claim_errors(sqp);
 	if (unlikely(shift_qp_is_away(sqp))) {
 		err = qp_modify_away(sqp, attr, mask, udata);
+		last = to == IB_QPS_ERR && !err && sqp->kernel && sqp->srqm.ssrq;
 		goto unlock;
 	}
 	/* in a handback: for its application it has been in RTS all the time */
@@ -249,6 +265,8 @@ static int wrap_modify_qp(struct ib_qp *qp, struct ib_qp_attr *attr, int mask,
 	}
 unlock:
 	mutex_unlock(&sqp->lock);
+	if (unlikely(last))
+		qp_tell_last_recv(qp);
 out:
 	shift_verb_end(sdev, idx);
 	return err;

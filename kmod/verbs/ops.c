@@ -57,6 +57,7 @@ static const struct {
 	OP(shift_qp_ops, destroy_qp),
 	OP(shift_qp_ops, post_send),
 	KERNEL_OP(shift_kernel_ops, post_recv),
+	KERNEL_OP(shift_kernel_ops, post_srq_recv),
 	KERNEL_OP(shift_kernel_ops, poll_cq),
 	KERNEL_OP(shift_kernel_mr_ops, alloc_mr),
 	KERNEL_OP(shift_kernel_mr_ops, alloc_mr_integrity),

@@ -52,7 +52,7 @@ static enum shift_reason qp_first_reason(struct shift_qp *sqp, bool srq_ok)
 {
 	if (sqp->app.init.qp_type != IB_QPT_RC)
 		return SHIFT_REASON_QP_TYPE;
-	if (!srq_ok || (sqp->kernel && sqp->app.init.srq))
+	if (!srq_ok)
 		return SHIFT_REASON_SRQ;
 	if (!sqp->spd || !sqp->scq || !sqp->rcq)
 		return SHIFT_REASON_OLD_OBJECT;
@@ -75,6 +75,7 @@ static int qp_track(struct shift_dev *sdev, struct ib_qp *qp, const struct ib_qp
 		    const struct ib_qp_cap *asked, struct shift_kernel_qp *kernel)
 {
 	struct shift_qp *sqp = kzalloc(sizeof(*sqp), kernel ? GFP_KERNEL : GFP_KERNEL_ACCOUNT);
+	struct shift_cq *held = NULL;
 	bool srq_ok;
 	int i, err;
 
@@ -115,7 +116,14 @@ static int qp_track(struct shift_dev *sdev, struct ib_qp *qp, const struct ib_qp
 		shift_pd_get(sqp->spd);
 	sqp->scq = qp_cq(sdev, attr->send_cq, kernel);
 	sqp->rcq = qp_cq(sdev, attr->recv_cq, kernel);
-	srq_ok = shift_srq_join(sqp, attr->srq);
+	if (kernel && attr->srq)
+		held = qp_cq(sdev, attr->recv_cq, kernel);
+	srq_ok = shift_srq_join(sqp, attr->srq, &held);
+	/* the SRQ has it already */
+	if (held) {
+		shift_kernel_cq_leave(held);
+		shift_cq_put(held);
+	}
 	sqp->fo.reason = qp_first_reason(sqp, srq_ok);
 
 	/* what completes could not be taken out of the record */
@@ -168,17 +176,19 @@ static int wrap_create_qp(struct ib_qp *qp, struct ib_qp_init_attr *attr,
 	/* XRC targets come without @udata, too: not tracked */
 	if (!err && !udata)
 		kernel = qp_kernel_new(sdev, qp, attr);
-	if (err || (!udata && !kernel))
+	if (err || (!udata && shift_kernel_is_own(qp)))
 		goto out;
-	counted = (kernel || qp->uobject) && shift_dev_count(sdev);
+	counted = (kernel || (udata && qp->uobject)) && shift_dev_count(sdev);
 	if (!counted)
 		shift_kernel_qp_free(kernel);
 	else if (!qp_track(sdev, qp, attr, &asked, kernel))
 		goto out;
 	if (counted)
 		shift_dev_uncount(sdev);
-	if (udata)
-		shift_srq_spoil(attr->srq);
+	if (attr->srq && !shift_srq_spoil(attr->srq)) {
+		sdev->saved.destroy_qp(qp, udata);
+		err = -EBUSY;
+	}
 out:
 	if (!err && udata)
 		shift_charge_make_room(sdev);

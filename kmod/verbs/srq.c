@@ -1,18 +1,35 @@
 // SPDX-License-Identifier: GPL-2.0
-/* Shared receive queues of user space: how they are tracked, and their verbs. */
+/* Shared receive queues: how they are tracked, and their verbs. */
+#include <linux/log2.h>
 #include <linux/module.h>
 #include <linux/slab.h>
 #include "core/account.h"
+#include "core/kernel_srq.h"
 #include "core/object.h"
 #include "core/pair.h"
 #include "core/srq.h"
+#include "provider/provider.h"
 #include "proxy/proxy.h"
 #include "pure/wr.h"
 #include "srq/srq.h"
 #include "verbs/verbs.h"
 
+/* The module keeps the table itself, and so it is there from the beginning. */
+static int srq_init_kernel(struct shift_srq *ssrq)
+{
+	int err;
+
+	err = shift_srq_make_table(ssrq, roundup_pow_of_two(max(ssrq->max_wr, 1u)), GFP_KERNEL);
+	if (!err)
+		err = shift_kernel_srq_new(ssrq, shift_srq_work);
+	ssrq->ops = &shift_kernel_srq_provider;
+	ssrq->rings.registered = !err;
+	return err;
+}
+
 /* QPs on an SRQ without a shadow are not protected. */
-static int srq_track(struct shift_dev *sdev, struct ib_srq *srq, const struct ib_srq_attr *attr)
+static int srq_track(struct shift_dev *sdev, struct ib_srq *srq, const struct ib_srq_attr *attr,
+		     bool kernel)
 {
 	struct shift_pd *spd = shift_pd_find(srq->pd);
 	struct shift_srq *ssrq;
@@ -20,7 +37,9 @@ static int srq_track(struct shift_dev *sdev, struct ib_srq *srq, const struct ib
 
 	if (!spd || attr->max_sge > SHIFT_WR_MAX_SGE)
 		return -EOPNOTSUPP;
-	ssrq = kzalloc(sizeof(*ssrq), GFP_KERNEL_ACCOUNT);
+	if (kernel && (!spd->kernel || !shift_srq_is_enabled()))
+		return -EOPNOTSUPP;
+	ssrq = kzalloc(sizeof(*ssrq), kernel ? GFP_KERNEL : GFP_KERNEL_ACCOUNT);
 	if (!ssrq)
 		return -ENOMEM;
 	kref_init(&ssrq->ref);
@@ -39,15 +58,25 @@ static int srq_track(struct shift_dev *sdev, struct ib_srq *srq, const struct ib
 	ssrq->max_wr = attr->max_wr;
 	ssrq->max_sge = attr->max_sge;
 	ssrq->rec.done = shift_srq_recv_done;
-	/* struct ib_usrq_object begins with its struct ib_uobject */
-	shift_obj_set_owner(&ssrq->obj, (struct ib_uobject *)srq->uobject);
+	ssrq->ops = sdev->provider ? sdev->provider->srq : NULL;
 	__module_get(THIS_MODULE);
-	err = shift_track(sdev, &ssrq->obj, srq, SHIFT_OBJ_SRQ, &sdev->srqs);
+	/* struct ib_usrq_object begins with its struct ib_uobject */
+	if (!kernel)
+		shift_obj_set_owner(&ssrq->obj, (struct ib_uobject *)srq->uobject);
+	err = kernel ? srq_init_kernel(ssrq) : 0;
+	if (!err)
+		err = shift_track(sdev, &ssrq->obj, srq, SHIFT_OBJ_SRQ, &sdev->srqs);
 	if (err)
 		shift_srq_put(ssrq);
-	else
+	else if (!kernel)
 		shift_charge_pd(&ssrq->charge, spd, 1, 1);
 	return err;
+}
+
+/* Is it of a user in the kernel that is tracked?  The module's own are in the PDs of such users. */
+static bool srq_is_kernel_users(const struct shift_dev *sdev, const struct ib_srq *srq)
+{
+	return !shift_srq_is_pool(srq) && shift_kernel_pd_user(sdev, srq->pd) != SHIFT_ULP_NONE;
 }
 
 static int wrap_create_srq(struct ib_srq *srq, struct ib_srq_init_attr *attr,
@@ -55,13 +84,15 @@ static int wrap_create_srq(struct ib_srq *srq, struct ib_srq_init_attr *attr,
 {
 	struct shift_lent lent;
 	struct shift_dev *sdev;
+	bool kernel;
 	int idx, err;
 
 	sdev = shift_verb_begin(srq->device, &idx);
 	shift_account_lend(&lent, true);
+	kernel = !udata && srq_is_kernel_users(sdev, srq);
 	err = sdev->saved.create_srq(srq, attr, udata);
-	if (!err && udata && srq->uobject && shift_dev_count(sdev) &&
-	    srq_track(sdev, srq, &attr->attr))
+	if (!err && (kernel || (udata && srq->uobject)) && shift_dev_count(sdev) &&
+	    srq_track(sdev, srq, &attr->attr, kernel))
 		shift_dev_uncount(sdev);
 	if (!err && udata)
 		shift_charge_make_room(sdev);
@@ -70,7 +101,17 @@ static int wrap_create_srq(struct ib_srq *srq, struct ib_srq_init_attr *attr,
 	return err;
 }
 
-/* The application's SRQ goes, and with it what stands in for it. */
+/* Nothing is posted any more, and no QP joins. */
+static void srq_drop_kernel(struct shift_srq *ssrq)
+{
+	struct shift_srq_cq *link;
+
+	cancel_work_sync(&ssrq->kernel->work);
+	list_for_each_entry(link, &ssrq->cqs, node)
+		shift_kernel_cq_leave(link->scq);
+}
+
+/* The user's SRQ goes, and with it what stands in for it. */
 static void srq_drop(struct shift_obj *obj)
 {
 	struct shift_srq *ssrq = container_of(obj, struct shift_srq, obj);
@@ -87,6 +128,8 @@ static void srq_drop(struct shift_obj *obj)
 	spin_unlock_bh(&ssrq->post_lock);
 	mutex_unlock(&ssrq->lock);
 	cancel_delayed_work_sync(&ssrq->timer);
+	if (ssrq->kernel)
+		srq_drop_kernel(ssrq);
 	shift_charge_drop(&ssrq->charge);
 	shift_dev_uncount(sdev);
 	shift_srq_put(ssrq);

@@ -81,6 +81,7 @@ extern const struct ib_device_ops shift_kernel_ops;
 int shift_kernel_users_text(char *text, size_t size);
 bool shift_kernel_users(const struct shift_dev *sdev);
 enum shift_ulp shift_kernel_pd_user(const struct shift_dev *sdev, const struct ib_pd *pd);
+bool shift_kernel_is_own(const struct ib_qp *qp);
 enum shift_ulp shift_kernel_user(const struct shift_dev *sdev, const struct ib_qp *qp);
 struct shift_cq *shift_kernel_cq_join(struct shift_dev *sdev, struct ib_cq *cq);
 void shift_kernel_cq_leave(struct shift_cq *scq);

@@ -391,6 +391,7 @@ struct tasklet_struct { int none; };
 struct delayed_work { struct work_struct work; struct sim_timer timer; };
 struct workqueue_struct;
 #define DECLARE_WORK(n, f) struct work_struct n = { .func = (f), .end = -1 }
+typedef void (*work_func_t)(struct work_struct *work);
 #define INIT_WORK(w, f) (*(w) = (struct work_struct) { .func = (f), .end = -1 })
 #define INIT_DELAYED_WORK(w, f) (*(w) = (struct delayed_work) { .work = { .func = (f), .end = -1 } })
 #define DECLARE_DELAYED_WORK(n, f) struct delayed_work n = { .work = { .func = f, .end = -1 } }

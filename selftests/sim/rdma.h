@@ -113,11 +113,11 @@ struct ib_qp_attr {
 struct ib_qp_cap {
 	u32 max_send_wr, max_recv_wr, max_send_sge, max_recv_sge, max_inline_data;
 };
-enum { IB_EVENT_SRQ_LIMIT_REACHED = 15 };
+enum { IB_EVENT_SRQ_LIMIT_REACHED = 15, IB_EVENT_QP_LAST_WQE_REACHED = 16 };
 struct ib_event {
 	struct ib_device *device;
 	int event;
-	union { u32 port_num; struct ib_srq *srq; } element;
+	union { u32 port_num; struct ib_srq *srq; struct ib_qp *qp; } element;
 };
 struct ib_qp_init_attr {
 	void (*event_handler)(struct ib_event *event, void *context);
@@ -173,6 +173,8 @@ struct ib_qp {
 	u32 qp_num;
 	enum ib_qp_type qp_type;
 	struct ib_uobject *uobject;
+	void (*event_handler)(struct ib_event *event, void *context);
+	void *qp_context;
 };
 struct ib_port_attr { enum ib_port_state state; };
 struct ib_cq_init_attr { unsigned int cqe; };
@@ -222,6 +224,8 @@ struct ib_device_ops {
 			 const struct ib_send_wr **bad_wr);
 	int (*post_recv)(struct ib_qp *qp, const struct ib_recv_wr *wr,
 			 const struct ib_recv_wr **bad_wr);
+	int (*post_srq_recv)(struct ib_srq *srq, const struct ib_recv_wr *wr,
+			     const struct ib_recv_wr **bad_wr);
 	int (*poll_cq)(struct ib_cq *cq, int num, struct ib_wc *wc);
 };
 struct device { const char *name; };

@@ -12,6 +12,9 @@ struct shift_wr;
 int shift_kernel_decode(struct shift_qp *sqp, u64 seq, struct shift_wr *wr);
 u32 shift_kernel_cause(struct shift_qp *sqp);
 
+/* reopen.c */
+int shift_kernel_srq_reopen(struct shift_qp *sqp);
+
 /* mrs.c */
 extern const struct shift_mr_ops shift_kernel_mr_provider;
 

@@ -7,6 +7,7 @@
 #include "core/ib.h"
 #include "core/kernel_cq.h"
 #include "core/kernel_qp.h"
+#include "core/kernel_srq.h"
 #include "core/node.h"
 #include "core/qp.h"
 #include "core/reclaim.h"
@@ -33,6 +34,17 @@ enum shift_ulp shift_kernel_user(const struct shift_dev *sdev, const struct ib_q
 }
 struct shift_cq *shift_kernel_cq_join(struct shift_dev *sdev, struct ib_cq *cq) { return NULL; }
 void shift_kernel_cq_leave(struct shift_cq *scq) { }
+bool shift_kernel_is_own(const struct ib_qp *qp) { return false; }
+const struct shift_srq_ops shift_kernel_srq_provider;
+
+/* core/kernel_srq.c */
+int shift_kernel_srq_new(struct shift_srq *ssrq, work_func_t work) { return -EOPNOTSUPP; }
+void shift_kernel_srq_free(struct shift_kernel_srq *kernel) { }
+int shift_kernel_srq_hold(struct shift_srq *ssrq) { return -EOPNOTSUPP; }
+u32 shift_kernel_srq_recv_id(struct shift_srq *ssrq, u64 wr_id) { return 0; }
+void shift_kernel_srq_taken(struct shift_srq *ssrq, u32 recv_id) { }
+u64 shift_kernel_srq_wr_id(const struct shift_srq *ssrq, u32 recv_id) { return 0; }
+void shift_kernel_srq_completed(struct shift_qp *sqp, u64 next) { }
 void shift_kernel_cq_end(struct shift_kernel_cq *kernel) { }
 void shift_kernel_cq_free(struct shift_kernel_cq *kernel) { }
 void shift_kernel_cq_forget(struct shift_kernel_cq *kernel, const struct ib_qp *qp) { }
