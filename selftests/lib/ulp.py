@@ -28,6 +28,7 @@ class Nvme:
     NQN = "shift"
     PORT = 4420
     TARGET = f"{CONFIG}/nvmet"
+    OPTIONS = ""    # of the target's module
     KEEP_ALIVE = 5 * shift.DEADLINE_SCALE   # seconds: its own, as slow as the module is on nodes
 
     def __init__(self, bed):
@@ -41,7 +42,7 @@ class Nvme:
         space = f"{subsystem}/namespaces/1"
         self.target.must(f"""set -e
             modprobe null_blk nr_devices=0
-            modprobe nvmet-rdma
+            modprobe nvmet-rdma {self.OPTIONS}
             grep -q " {CONFIG} " /proc/mounts || mount -t configfs configfs {CONFIG}
             mkdir {disk}
             echo 256 >{disk}/size
@@ -62,20 +63,28 @@ class Nvme:
         # its own multipath would try again what is to go well the first time
         self.host.must("modprobe nvme_core multipath=N && modprobe nvme-rdma")
 
-    def connect(self):
-        """Connect, and wait for the block device."""
+    def connect(self, disk=DISK):
+        """Connect, once more if there is a connection, and wait for the block device."""
         self.host.must(f"echo transport=rdma,traddr={self.address},trsvcid={self.PORT},"
-                       f"nqn={self.NQN},nr_io_queues=1,keep_alive_tmo={self.KEEP_ALIVE} "
-                       ">/dev/nvme-fabrics")
-        wait_for("the namespace", lambda: not self.host.run(f"test -b {self.DISK}").status)
+                       f"nqn={self.NQN},nr_io_queues=1,keep_alive_tmo={self.KEEP_ALIVE},"
+                       "duplicate_connect >/dev/nvme-fabrics")
+        wait_for("the namespace", lambda: not self.host.run(f"test -b {disk}").status)
+
+    def verify(self, disk):
+        """Write and read a part of it that nobody else has, past the cache, and compare."""
+        self.host.must(f"""set -e
+            dd if=/dev/urandom of=/tmp/other bs=4k count=64 2>/dev/null
+            dd if=/tmp/other of={disk} bs=4k seek=8192 oflag=direct conv=notrunc 2>/dev/null
+            dd if={disk} bs=16k count=16 skip=2048 iflag=direct 2>/dev/null | cmp - /tmp/other
+            rm /tmp/other""", timeout=120)
 
     def requests(self):
         """Reads and writes so far."""
         return disk_requests(self.host, self.DISK)
 
-    def disconnect(self):
-        """End the connection, if there is one."""
-        self.host.must("for each in /sys/class/nvme/nvme*/delete_controller; do "
+    def disconnect(self, controllers="nvme*"):
+        """End connections, if there are any."""
+        self.host.must(f"for each in /sys/class/nvme/{controllers}/delete_controller; do "
                        "! test -e $each || echo 1 >$each; done")
 
     def end(self):
@@ -89,6 +98,13 @@ class Nvme:
             rmdir {subsystem} {CONFIG}/nullb/nullb0
             modprobe -r nvmet-rdma
             modprobe -r null_blk""")
+
+
+class NvmeSrq(Nvme):
+    """The target's queues have their receives in common: as many as queues have that share them."""
+
+    NAME = "nvme: the target has SRQs"
+    OPTIONS = "use_srq=1 srq_size=256"
 
 
 class Nfs:

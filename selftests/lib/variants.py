@@ -44,6 +44,9 @@ VARIANTS = {
         # the host's cable shows the same, but for who asks first
         "kernel_failover: *, ten times", "kernel_failover: * at random, [23]",
         "kernel_failover: nvme: remote cable", "kernel_failover: *: drained and taken back",
+        # so does "a cable, then the backup's"
+        "kernel_failover: nvme: the target has SRQs, local cable",
+        "kernel_failover: nvme: the target has SRQs, remote cable",
         "kernel_failover: nvme: swap, and no memory left, remote cable",
         "kernel_failover: nfs: on ext4, *",
         "kernel_failover: nfs: local cable", "kernel_failover: nfs: both cables, *",
@@ -144,6 +147,8 @@ VARIANTS = {
             "drained and taken back", "a cable, then *",
             "both cables, *", "cables at random, *", "disconnected on the backup",
             "the module in one node only")),
+        *(f"kernel_failover: nvme: the target has SRQs, {name}" for name in (
+            "* cable", "a cable, *", "disconnected *")),
         "kernel_failover: nvme: silent loss", "kernel_failover: nfs: silent loss",
         "kernel_failover: iser: silent loss", "kernel_failover: rds: local cable",
         "kernel_failover: nvme: swap, *", "kernel_failover: nfs: on ext4, *",
@@ -213,6 +218,8 @@ VARIANTS = {
     "debug": [
         # one of NVMe, and one of NFS
         "kernel_failover: rds: local cable", "kernel_failover: iser: local cable",
+        *(f"kernel_failover: nvme: the target has SRQs, {name}" for name in (
+            "* cable", "a cable, *", "disconnected *")),
         *(f"kernel_failover: *: {name}" for name in (
             "remote cable", "its neighbour is lost", "* cable, ten times", "silent loss",
             "drained and taken back", "a cable, then *", "both cables, *", "cables at random, *",

@@ -8,11 +8,11 @@ from functools import partial
 import shift
 from registry import BARE, FULL, MAIN, STOCK, add
 from testbed import check, each, wait_for
-from ulp import Iser, Nfs, NfsOnDisk, Nvme, Rds, gone, quiet
+from ulp import Iser, Nfs, NfsOnDisk, Nvme, NvmeSrq, Rds, gone, quiet
 from ulp_work import Datagrams, Disk, Fio, Swap, Tree
 from nodes.failover import SIDES, dropped, goes_silent, patience, pull
 
-WORK = {Nvme: Disk, Nfs: Tree, Rds: Datagrams, Iser: Disk}
+WORK = {Nvme: Disk, NvmeSrq: Disk, Nfs: Tree, Rds: Datagrams, Iser: Disk}
 FAULTS = 12     # of a random schedule
 
 
@@ -177,6 +177,39 @@ def told_nothing(kind, bed):
         shift.home(bed, kind.QPS)
 
 
+def others_join(bed):
+    """Queues that share receives with those that are away are connected, work, and follow them.
+
+    The driver's ring has receives then that the kernel has taken over: they must not be used.
+    """
+    with working(bed, NvmeSrq) as (work, counters):
+        user = work.user
+        shift.must(user.host, "pair", "drain", bed.nics.default)
+        moved(bed, counters, work)
+        user.connect("/dev/nvme1n1")
+        user.verify("/dev/nvme1n1")
+        each(bed.nodes[:2], lambda node: shift.protected(node, 2 * user.QPS, "fallback"))
+        user.verify("/dev/nvme1n1")
+        shift.home(bed, 2 * user.QPS)
+        work.more(1)
+        # the others do not stop for that
+        user.disconnect("nvme1")
+        each(bed.nodes[:2], lambda node: shift.protected(node, user.QPS, "returned"))
+        # away is an SRQ on its own device, too
+        user.connect("/dev/nvme1n1")
+        user.verify("/dev/nvme1n1")
+        each(bed.nodes[:2], lambda node: shift.protected(node, 2 * user.QPS, "returned"))
+        counters = shift.Counters(bed)
+        pull(bed, "local")
+        wait_for("failover on both nodes",
+                 lambda: min(counters.delta("switches")) >= 2 * user.QPS, 120)
+        each(bed.nodes[:2], lambda node: shift.protected(node, 2 * user.QPS, "fallback"))
+        user.verify("/dev/nvme1n1")
+        work.more(1)
+        bed.plug_all()
+        shift.home(bed, 2 * user.QPS)
+
+
 def ends_away(kind, bed):
     """Both ends go in order while the path of their QPs is dead, and may connect again after."""
     user = kind(bed)
@@ -240,8 +273,15 @@ def each_user(kind):
     new("the module in one node only", alone, kind)
 
 
-for _kind in WORK:
+for _kind in Nvme, Nfs, Rds, Iser:
     each_user(_kind)
+for _name, _test in (("local cable", partial(cable, "local", 1, NvmeSrq, None)),
+                     ("local cable, ten times", partial(cable, "local", 10, NvmeSrq, Fio)),
+                     ("remote cable", partial(cable, "remote", 1, NvmeSrq, None)),
+                     ("a cable, then the backup's", partial(backup_too, NvmeSrq)),
+                     ("others join while it is away", others_join),
+                     ("disconnected on the backup", partial(ends_away, NvmeSrq))):
+    add("kernel_failover", f"{NvmeSrq.NAME}, {_name}", _test, MAIN, BARE)
 add("kernel_failover", "nvme: a retry kills a QP", one_lost, FULL, BARE)
 add("kernel_failover", "nfs: on ext4, remote cable", partial(cable, "remote", 1, NfsOnDisk, Tree),
     STOCK, BARE)

@@ -6,7 +6,7 @@ from functools import partial
 import shift
 from registry import BARE, STOCK, add, test
 from testbed import PREFIX, check, each, wait_for
-from ulp import Iser, Nfs, Nvme, gone
+from ulp import Iser, Nfs, Nvme, NvmeSrq, gone
 from ulp_work import Disk, Tree
 
 REQUESTS = 100  # of a round, at least
@@ -101,6 +101,8 @@ for _kind in Nvme, Nfs, Iser:
     for _rounds in 12, 200:
         add("kernel_users", f"{_kind.NAME}: connect, write, read, disconnect, {_rounds} times",
             partial(again, _kind, _rounds), state=BARE)
+add("kernel_users", f"{NvmeSrq.NAME}: connect, write, read, disconnect, 12 times",
+    partial(again, NvmeSrq, 12), state=BARE)
 
 
 @test("kernel_users", "nvme: not asked for, or older than the module", STOCK, BARE)
