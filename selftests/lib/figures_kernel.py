@@ -12,6 +12,8 @@ from ulp import Iser, Nfs, Nvme, Rds, gone
 from ulp_work import Datagrams, Fio
 
 OUT = 5         # seconds for which a cable is out
+IDLE = 10       # seconds in which a node has nothing to do
+REQUESTS = 10000
 
 
 def kernel_cost(call, bed, _env):
@@ -27,24 +29,38 @@ def kernel_cost(call, bed, _env):
 
 
 def nvme_run(way, count, bed):
-    """fio reads or writes 4 KiB at random, so many times: its result, and seconds of its node."""
+    """fio reads or writes 4 KiB at random, so many times: its result, and seconds of its node.
+
+    What the node does with nothing to do, for timers and heartbeats, does not count.
+    """
     nvme = Nvme(bed)
     nvme.serve()
     nvme.connect()
     nvme.host.push("/usr/bin/fio")
-    before = busy(nvme.host)
+    times = [times_of(nvme.host)]
+    nvme.host.must(f"sleep {IDLE}", timeout=300)
+    times.append(times_of(nvme.host))
     text = nvme.host.must(
         f"fio --name=cost --filename={nvme.DISK} --direct=1 --ioengine=libaio --rw={way} --bs=4k "
         f"--iodepth=32 --size=32m --number_ios={count} --output-format=json", timeout=600)
-    took = busy(nvme.host) - before
+    times.append(times_of(nvme.host))
     nvme.end()
+    (idle, idle_busy), (work, work_busy) = (
+        [b - a for a, b in zip(*between)] for between in (times[:2], times[1:]))
+    took = work_busy - work * idle_busy / idle
     return json.loads(text[text.index("{"):])["jobs"][0], took
 
 
-def busy(node):
-    """Seconds for which the node's processors have worked."""
-    fields = [int(field) for field in node.read("/proc/stat").split("\n", 1)[0].split()[1:]]
-    return (sum(fields) - fields[3] - fields[4]) / 100
+def times_of(node):
+    """Seconds since the node was booted, and those for which its processors have worked.
+
+    What they have not done is known to the microsecond, and not only by ticks.
+    """
+    lines = node.must("cat /proc/uptime /proc/stat").splitlines()
+    up = float(lines[0].split()[0])
+    fields = lines[1].split()
+    processors = sum(re.match(r"cpu\d", line) is not None for line in lines)
+    return up, processors * up - (int(fields[4]) + int(fields[5])) / 100
 
 
 def nvme_rate(way, bed, _env):
@@ -54,23 +70,33 @@ def nvme_rate(way, bed, _env):
 
 def nvme_cost(way, bed, _env):
     """Instructions that the host's node executes for a request."""
-    return nvme_run(way, 3000, bed)[1] * 1e9 / NS_PER_INSTRUCTION / 3000
+    return nvme_run(way, REQUESTS, bed)[1] * 1e9 / NS_PER_INSTRUCTION / REQUESTS
 
 
 STALLS = {Nvme: Fio, Nfs: Fio, Rds: Datagrams}
+FAULTS = ("own cable", "other cable", "silence")
 
 
-def stall(kind, side, bed, _env):
-    """Seconds of the longest request, or pause, while a cable is out for a while."""
+def away(bed, what):
+    """A fault of the first rail, for a while."""
+    node = bed.nodes[what == "other cable"]
+    if what == "silence":
+        bed.drop(node, 0, direction="in")
+        bed.drop(node, 0, direction="out")
+    else:
+        node.link(0, False)
+    time.sleep(OUT)
+    bed.plug_all()
+
+
+def stall(kind, what, bed, _env=None):
+    """Seconds of the longest request, or pause, with a fault that lasts a while."""
     user = kind(bed)
     user.serve()
     user.connect()
-    work = STALLS[kind](user)
+    work = STALLS.get(kind, Fio)(user)
     work.more(work.WARM)
-    node = bed.nodes[side]
-    node.link(0, False)
-    time.sleep(OUT)
-    node.link(0, True)
+    away(bed, what)
     work.more(3, timeout=300)
     longest = work.finish()
     user.end()

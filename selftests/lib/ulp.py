@@ -30,14 +30,15 @@ class Nvme:
     TARGET = f"{CONFIG}/nvmet"
     OPTIONS = ""    # of the target's module
     KEEP_ALIVE = 5 * shift.DEADLINE_SCALE   # seconds: its own, as slow as the module is on nodes
+    RAILS = (0,)
+    MULTIPATH = "N"     # its own would try again what is to go well the first time
 
     def __init__(self, bed):
         self.host, self.target = bed.nodes[:2]
-        self.address = self.target.address(0)
 
     def serve(self):
         """Offer the block device."""
-        disk, port = f"{CONFIG}/nullb/nullb0", f"{self.TARGET}/ports/1"
+        disk = f"{CONFIG}/nullb/nullb0"
         subsystem = f"{self.TARGET}/subsystems/{self.NQN}"
         space = f"{subsystem}/namespaces/1"
         self.target.must(f"""set -e
@@ -53,21 +54,25 @@ class Nvme:
             echo 1 >{subsystem}/attr_allow_any_host
             mkdir {space}
             echo /dev/nullb0 >{space}/device_path
-            echo 1 >{space}/enable
-            mkdir {port}
-            echo rdma >{port}/addr_trtype
-            echo ipv4 >{port}/addr_adrfam
-            echo {self.address} >{port}/addr_traddr
-            echo {self.PORT} >{port}/addr_trsvcid
-            ln -s {subsystem} {port}/subsystems/{self.NQN}""")
-        # its own multipath would try again what is to go well the first time
-        self.host.must("modprobe nvme_core multipath=N && modprobe nvme-rdma")
+            echo 1 >{space}/enable""")
+        for rail in self.RAILS:
+            port = f"{self.TARGET}/ports/{rail + 1}"
+            self.target.must(f"""set -e
+                mkdir {port}
+                echo rdma >{port}/addr_trtype
+                echo ipv4 >{port}/addr_adrfam
+                echo {self.target.address(rail)} >{port}/addr_traddr
+                echo {self.PORT} >{port}/addr_trsvcid
+                ln -s {subsystem} {port}/subsystems/{self.NQN}""")
+        self.host.must(f"modprobe nvme_core multipath={self.MULTIPATH} && modprobe nvme-rdma")
 
     def connect(self, disk=DISK):
         """Connect, once more if there is a connection, and wait for the block device."""
-        self.host.must(f"echo transport=rdma,traddr={self.address},trsvcid={self.PORT},"
-                       f"nqn={self.NQN},nr_io_queues=1,keep_alive_tmo={self.KEEP_ALIVE},"
-                       "duplicate_connect >/dev/nvme-fabrics")
+        for rail in self.RAILS:
+            self.host.must(f"echo transport=rdma,traddr={self.target.address(rail)},"
+                           f"trsvcid={self.PORT},nqn={self.NQN},nr_io_queues=1,"
+                           f"keep_alive_tmo={self.KEEP_ALIVE},duplicate_connect "
+                           ">/dev/nvme-fabrics")
         wait_for("the namespace", lambda: not self.host.run(f"test -b {disk}").status)
 
     def verify(self, disk):
@@ -93,8 +98,8 @@ class Nvme:
         self.host.must("modprobe -r nvme-rdma")
         subsystem = f"{self.TARGET}/subsystems/{self.NQN}"
         self.target.must(f"""set -e
-            rm -f {self.TARGET}/ports/1/subsystems/{self.NQN}
-            rmdir {self.TARGET}/ports/1 {subsystem}/namespaces/1
+            rm -f {self.TARGET}/ports/*/subsystems/{self.NQN}
+            rmdir {self.TARGET}/ports/* {subsystem}/namespaces/1
             rmdir {subsystem} {CONFIG}/nullb/nullb0
             modprobe -r nvmet-rdma
             modprobe -r null_blk""")
@@ -105,6 +110,19 @@ class NvmeSrq(Nvme):
 
     NAME = "nvme: the target has SRQs"
     OPTIONS = "use_srq=1 srq_size=256"
+
+
+class Multipath(Nvme):
+    """The same over two paths, between which nvme chooses by itself."""
+
+    NAME = "nvme multipath"
+    QPS = 4
+    RAILS = (0, 1)
+    MULTIPATH = "Y"
+
+    def requests(self):
+        """Reads and writes so far: the disk of all paths counts none."""
+        return sum(disk_requests(self.host, f"nvme0c{path}n1") for path in self.RAILS)
 
 
 class Nfs:
