@@ -78,21 +78,37 @@ void shift_kernel_qp_free(struct shift_kernel_qp *kernel)
 	kfree(kernel);
 }
 
+/* What a record was before a post. */
+struct queue_before {
+	u64 head;
+	bool lost;
+};
+
+static struct queue_before queue_before(const struct shift_kernel_queue *queue)
+{
+	lockdep_assert_held(&queue->lock);
+	return (struct queue_before) { .head = queue->ring.head, .lost = queue->ring.lost };
+}
+
 /*
  * The driver has answered a post that was recorded when the record was as @before.  A request that
  * it has taken may be completed and freed by now, so it is not asked which ones they were: if it
  * has taken a part of them, the record is lost.
  */
-static void queue_posted(struct shift_kernel_queue *queue, const struct shift_post_ring *before,
-			 bool all, bool none)
+static void queue_posted(struct shift_kernel_queue *queue, struct queue_before before, bool all,
+			 bool none)
 {
+	struct shift_post_ring *ring = &queue->ring;
+
 	lockdep_assert_held(&queue->lock);
-	if (none)
-		queue->ring = *before;
-	else if (!all)
-		queue->ring.lost = true;
-	shift_stat_add(SHIFT_STAT_KERNEL_POSTS, queue->ring.head - before->head);
-	if (queue->ring.lost && !before->lost)
+	if (unlikely(none)) {
+		ring->head = before.head;
+		ring->lost = before.lost;
+	} else if (unlikely(!all)) {
+		ring->lost = true;
+	}
+	shift_stat_add(SHIFT_STAT_KERNEL_POSTS, ring->head - before.head);
+	if (unlikely(ring->lost && !before.lost))
 		shift_stat_inc(SHIFT_STAT_KERNEL_LOST);
 }
 
@@ -107,16 +123,30 @@ static bool queue_keeps(const struct shift_qp *sqp, const struct shift_kernel_qu
 	       (queue->ring.kept || test_bit(SHIFT_QPB_GATED, &sqp->pend.flags));
 }
 
+static void write_send(struct shift_qp *sqp, const struct ib_send_wr *wr)
+{
+	struct shift_post *post = shift_post_ring_next(&sqp->kernel->send.ring);
+
+	if (post)
+		shift_post_of_send(post, wr, sqp->app.sig_all);
+}
+
+static void write_recv(struct shift_qp *sqp, const struct ib_recv_wr *wr)
+{
+	struct shift_post *post = shift_post_ring_next(&sqp->kernel->recv.ring);
+
+	if (post)
+		shift_post_of_recv(post, wr);
+}
+
 static int keep_sends(struct shift_qp *sqp, const struct ib_send_wr *wr,
 		      const struct ib_send_wr **bad_wr)
 {
-	struct shift_post_ring *ring = &sqp->kernel->send.ring;
-	struct shift_post post;
 	int err;
 
 	for (; wr; wr = wr->next) {
-		shift_post_of_send(&post, wr, sqp->app.sig_all);
-		err = shift_post_ring_keep(ring, &post, shift_post_sges(wr->sg_list));
+		write_send(sqp, wr);
+		err = shift_post_ring_keep(&sqp->kernel->send.ring, shift_post_sges(wr->sg_list));
 		if (err) {
 			*bad_wr = wr;
 			return err;
@@ -128,13 +158,11 @@ static int keep_sends(struct shift_qp *sqp, const struct ib_send_wr *wr,
 static int keep_recvs(struct shift_qp *sqp, const struct ib_recv_wr *wr,
 		      const struct ib_recv_wr **bad_wr)
 {
-	struct shift_post_ring *ring = &sqp->kernel->recv.ring;
-	struct shift_post post;
 	int err;
 
 	for (; wr; wr = wr->next) {
-		shift_post_of_recv(&post, wr);
-		err = shift_post_ring_keep(ring, &post, shift_post_sges(wr->sg_list));
+		write_recv(sqp, wr);
+		err = shift_post_ring_keep(&sqp->kernel->recv.ring, shift_post_sges(wr->sg_list));
 		if (err) {
 			*bad_wr = wr;
 			return err;
@@ -162,8 +190,7 @@ int shift_kernel_post_send(struct shift_qp *sqp, struct ib_qp *qp, const struct 
 {
 	struct shift_kernel_queue *queue = &sqp->kernel->send;
 	const struct ib_send_wr *bad = wr, *each;
-	struct shift_post_ring before;
-	struct shift_post post;
+	struct queue_before before;
 	unsigned long flags;
 	int err;
 
@@ -171,18 +198,18 @@ int shift_kernel_post_send(struct shift_qp *sqp, struct ib_qp *qp, const struct 
 	/* the first one since RTS, which has set both */
 	if (unlikely(!queue->ring.mtu))
 		shift_post_ring_count(&queue->ring, sqp->app.sq_psn, sqp->app.mtu);
-	before = queue->ring;
+	before = queue_before(queue);
 	*kept = queue_keeps(sqp, queue);
 	if (*kept) {
 		err = keep_sends(sqp, wr, &bad);
 		goto out;
 	}
 	for (each = wr; each && !queue->stopped; each = each->next) {
-		shift_post_of_send(&post, each, sqp->app.sig_all);
-		shift_post_ring_add(&queue->ring, &post, shift_post_sges(each->sg_list));
+		write_send(sqp, each);
+		shift_post_ring_add(&queue->ring, shift_post_sges(each->sg_list));
 	}
 	err = sqp->sdev->saved.post_send(qp, wr, &bad);
-	queue_posted(queue, &before, !err, err && bad == wr);
+	queue_posted(queue, before, !err, err && bad == wr);
 out:
 	spin_unlock_irqrestore(&queue->lock, flags);
 	if (err)
@@ -206,24 +233,23 @@ int shift_kernel_post_recv(struct shift_qp *sqp, struct ib_qp *qp, const struct 
 {
 	struct shift_kernel_queue *queue = &sqp->kernel->recv;
 	const struct ib_recv_wr *bad = wr, *each;
-	struct shift_post_ring before;
-	struct shift_post post;
+	struct queue_before before;
 	unsigned long flags;
 	int err;
 
 	spin_lock_irqsave(&queue->lock, flags);
-	before = queue->ring;
+	before = queue_before(queue);
 	*kept = queue_keeps(sqp, queue);
 	if (*kept) {
 		err = keep_recvs(sqp, wr, &bad);
 		goto out;
 	}
 	for (each = wr; each && !queue->stopped; each = each->next) {
-		shift_post_of_recv(&post, each);
-		shift_post_ring_add(&queue->ring, &post, shift_post_sges(each->sg_list));
+		write_recv(sqp, each);
+		shift_post_ring_add(&queue->ring, shift_post_sges(each->sg_list));
 	}
 	err = sqp->sdev->saved.post_recv(qp, wr, &bad);
-	queue_posted(queue, &before, !err, err && bad == wr);
+	queue_posted(queue, before, !err, err && bad == wr);
 out:
 	spin_unlock_irqrestore(&queue->lock, flags);
 	if (err)

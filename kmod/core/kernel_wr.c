@@ -82,11 +82,10 @@ void shift_post_of_send(struct shift_post *post, const struct ib_send_wr *wr, bo
  */
 void shift_post_of_recv(struct shift_post *post, const struct ib_recv_wr *wr)
 {
-	*post = (struct shift_post) {
-		.wr_id = wr->wr_id,
-		.num_sge = wr->num_sge,
-		.flags = SHIFT_WR_SIGNALED,
-	};
+	/* nothing else of it is ever looked at */
+	post->wr_id = wr->wr_id;
+	post->num_sge = wr->num_sge;
+	post->flags = SHIFT_WR_SIGNALED;
 }
 
 static void send_of_atomic(struct ib_atomic_wr *wr, const struct shift_post *post)

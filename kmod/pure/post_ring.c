@@ -67,14 +67,13 @@ static int post_copy_inline(u8 *to, u32 room, const struct shift_sge *sge, u32 n
 	return 0;
 }
 
-static int post_copy(struct shift_post_ring *r, const struct shift_post *post,
+/* Put the data of the next request behind it. */
+static int post_data(struct shift_post_ring *r, struct shift_post *post,
 		     const struct shift_sge *sge)
 {
-	u8 *slot = shift_post_ring_slot(r, r->head), *data = slot + sizeof(*post);
-	struct shift_post *to = (struct shift_post *)slot;
-	u32 room = r->slot_size - sizeof(*post);
+	u32 room = r->slot_size - sizeof(*post), i;
+	struct shift_sge *to = (struct shift_sge *)(post + 1);
 	u64 length = 0;
-	u32 i;
 
 	if (post->num_sge > 0xffff)
 		return -EINVAL;
@@ -82,34 +81,32 @@ static int post_copy(struct shift_post_ring *r, const struct shift_post *post,
 		length += sge[i].length;
 	if (length > SHIFT_WR_MAX_LENGTH)
 		return -EINVAL;
-	*to = *post;
-	to->length = (u32)length;
+	post->length = (u32)length;
 	if (post->flags & SHIFT_WR_INLINE)
-		return post_copy_inline(data, room, sge, post->num_sge);
+		return post_copy_inline((u8 *)to, room, sge, post->num_sge);
 	if (post->num_sge > room / sizeof(*sge))
 		return -EINVAL;
-	if (post->num_sge)
-		memcpy(data, sge, post->num_sge * sizeof(*sge));
+	for (i = 0; i < post->num_sge; i++)
+		to[i] = sge[i];
 	return 0;
 }
 
 /**
  * shift_post_ring_add() - a request was posted
- * @r: the record.
- * @post: the request.
+ * @r: the record; the request is at shift_post_ring_next(), if there is room.
  * @sge: its SGEs; with SHIFT_WR_INLINE they name memory of the kernel.
  *
  * Return: 0; -ENOSPC: more are outstanding than fit; -EINVAL: it has more data than fit.  After an
  * error the record is lost.  -ENODATA: it was lost before.
  */
-int shift_post_ring_add(struct shift_post_ring *r, const struct shift_post *post,
-			const struct shift_sge *sge)
+int shift_post_ring_add(struct shift_post_ring *r, const struct shift_sge *sge)
 {
+	struct shift_post *post = shift_post_ring_next(r);
 	int err;
 
 	if (r->lost)
 		return -ENODATA;
-	err = shift_post_ring_outstanding(r) < r->slots ? post_copy(r, post, sge) : -ENOSPC;
+	err = post ? post_data(r, post, sge) : -ENOSPC;
 	if (err)
 		r->lost = true;
 	else
@@ -119,22 +116,18 @@ int shift_post_ring_add(struct shift_post_ring *r, const struct shift_post *post
 
 /**
  * shift_post_ring_keep() - a request was posted, and is kept back from the driver
- * @r: the record, which is not lost.
- * @post: the request.
+ * @r: the record, which is not lost; the request is as for shift_post_ring_add().
  * @sge: as shift_post_ring_add().
  *
  * The driver cannot refuse it, so this does.  The record stays as it is then.
  *
  * Return: 0; -ENOMEM: it is full; -EINVAL: the request has more data than fit.
  */
-int shift_post_ring_keep(struct shift_post_ring *r, const struct shift_post *post,
-			 const struct shift_sge *sge)
+int shift_post_ring_keep(struct shift_post_ring *r, const struct shift_sge *sge)
 {
-	int err;
+	struct shift_post *post = shift_post_ring_next(r);
+	int err = post ? post_data(r, post, sge) : -ENOMEM;
 
-	if (shift_post_ring_outstanding(r) >= r->slots)
-		return -ENOMEM;
-	err = post_copy(r, post, sge);
 	if (err)
 		return err;
 	r->head++;

@@ -67,10 +67,8 @@ u32 shift_post_slot_size(u32 max_sge, u32 max_inline);
 void shift_post_ring_init(struct shift_post_ring *r, void *mem, u32 slots, u32 slot_size);
 void shift_post_ring_start(struct shift_post_ring *r);
 void shift_post_ring_count(struct shift_post_ring *r, u32 psn, u32 mtu);
-int shift_post_ring_add(struct shift_post_ring *r, const struct shift_post *post,
-			const struct shift_sge *sge);
-int shift_post_ring_keep(struct shift_post_ring *r, const struct shift_post *post,
-			 const struct shift_sge *sge);
+int shift_post_ring_add(struct shift_post_ring *r, const struct shift_sge *sge);
+int shift_post_ring_keep(struct shift_post_ring *r, const struct shift_sge *sge);
 int shift_post_ring_done(struct shift_post_ring *r, u64 wr_id);
 void shift_post_ring_complete(struct shift_post_ring *r, u32 seq);
 int shift_post_decode(const void *slot, u32 slot_size, struct shift_wr *wr);
@@ -83,6 +81,18 @@ static inline u8 *shift_post_ring_slot(const struct shift_post_ring *r, u64 seq)
 static inline u32 shift_post_ring_outstanding(const struct shift_post_ring *r)
 {
 	return (u32)(r->head - r->tail);
+}
+
+/**
+ * shift_post_ring_next() - where the next request is to be written before it is added or kept
+ * @r: the record.
+ *
+ * Return: a slot that holds nothing of value, or NULL: there is no room.
+ */
+static inline struct shift_post *shift_post_ring_next(const struct shift_post_ring *r)
+{
+	return shift_post_ring_outstanding(r) < r->slots ?
+	       (struct shift_post *)shift_post_ring_slot(r, r->head) : NULL;
 }
 
 #endif /* SHIFT_PURE_POST_RING_H */

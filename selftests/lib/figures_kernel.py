@@ -13,17 +13,20 @@ from ulp_work import Datagrams, Fio
 
 OUT = 5         # seconds for which a cable is out
 IDLE = 10       # seconds in which a node has nothing to do
-REQUESTS = 10000
+REQUESTS = 20000
+
+
+CALLS = "post_recv", "post_send", "poll_cq", "map_mr_sg", "post_reg_mr", "poll_reg_mr"
 
 
 def kernel_cost(call, bed, _env):
-    """Instructions of a call of a user in the kernel: post_recv, post_send or poll_cq."""
+    """Instructions of a call of a user in the kernel."""
     node = bed.nodes[0]
     node.must("dmesg -c >/dev/null")
     # it never stays
     node.run(f"insmod {PREFIX}/rds_rdma.ko dev=rxe0 cost=1000", timeout=300)
     text = node.run("dmesg").out
-    found = re.search(rf"rds_rdma: cost .*{call} (\d+)", text)
+    found = re.search(rf"rds_rdma: cost of {call} (\d+)", text)
     check(found, f"no cost of {call}:\n{text[-800:]}")
     return float(found.group(1)) / NS_PER_INSTRUCTION
 

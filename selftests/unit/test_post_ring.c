@@ -18,6 +18,26 @@ static void start(struct shift_post_ring *r)
 	shift_post_ring_init(r, memory, SLOTS, shift_post_slot_size(MAX_SGE, MAX_INLINE));
 }
 
+static int post_add(struct shift_post_ring *r, const struct shift_post *post,
+		    const struct shift_sge *sge)
+{
+	struct shift_post *next = shift_post_ring_next(r);
+
+	if (next)
+		*next = *post;
+	return shift_post_ring_add(r, sge);
+}
+
+static int post_keep(struct shift_post_ring *r, const struct shift_post *post,
+		     const struct shift_sge *sge)
+{
+	struct shift_post *next = shift_post_ring_next(r);
+
+	if (next)
+		*next = *post;
+	return shift_post_ring_keep(r, sge);
+}
+
 static int add(struct shift_post_ring *r, u64 wr_id, u16 opcode, u16 flags, u32 length)
 {
 	struct shift_post post = {
@@ -25,7 +45,7 @@ static int add(struct shift_post_ring *r, u64 wr_id, u16 opcode, u16 flags, u32 
 	};
 	struct shift_sge sge = { .addr = 0x1000, .length = length, .lkey = 7 };
 
-	return shift_post_ring_add(r, &post, &sge);
+	return post_add(r, &post, &sge);
 }
 
 static int add_send(struct shift_post_ring *r, u64 wr_id, bool signaled)
@@ -64,7 +84,7 @@ static void copies(struct ktap *t)
 	struct shift_post_ring r;
 
 	start(&r);
-	EXPECT_EQ(t, shift_post_ring_add(&r, &post, sge), 0);
+	EXPECT_EQ(t, post_add(&r, &post, sge), 0);
 	memset(&wr, 0xff, sizeof(wr));
 	ASSERT(t, !shift_post_decode(shift_post_ring_slot(&r, 0), r.slot_size, &wr));
 	EXPECT(t, wr.wr_id == post.wr_id && wr.remote_addr == post.remote_addr);
@@ -89,7 +109,7 @@ static void registration(struct ktap *t)
 
 	start(&r);
 	shift_post_ring_count(&r, 100, MTU);
-	EXPECT_EQ(t, shift_post_ring_add(&r, &post, NULL), 0);
+	EXPECT_EQ(t, post_add(&r, &post, NULL), 0);
 	ASSERT(t, !shift_post_decode(shift_post_ring_slot(&r, 0), r.slot_size, &wr));
 	EXPECT(t, wr.opcode == SHIFT_WR_REG_MR && wr.rkey == 0x1234ff && !wr.num_sge);
 	EXPECT(t, !shift_wr_movable(&wr));
@@ -113,7 +133,7 @@ static void inline_data(struct ktap *t)
 	start(&r);
 	memset(one, 1, sizeof(one));
 	memset(two, 2, sizeof(two));
-	EXPECT_EQ(t, shift_post_ring_add(&r, &post, sge), 0);
+	EXPECT_EQ(t, post_add(&r, &post, sge), 0);
 	memset(one, 3, sizeof(one));
 	ASSERT(t, !shift_post_decode(shift_post_ring_slot(&r, 0), r.slot_size, &wr));
 	EXPECT(t, wr.length == 100 && !wr.num_sge && wr.inline_data);
@@ -121,7 +141,7 @@ static void inline_data(struct ktap *t)
 	EXPECT(t, wr.inline_data[60] == 2 && wr.inline_data[99] == 2);
 	/* one byte more than fits into the slot, whose size is a multiple of 8 */
 	sge[1].length = 45;
-	EXPECT_EQ(t, shift_post_ring_add(&r, &post, sge), -EINVAL);
+	EXPECT_EQ(t, post_add(&r, &post, sge), -EINVAL);
 	EXPECT(t, r.lost);
 }
 
@@ -184,7 +204,7 @@ static int keep(struct shift_post_ring *r, u64 wr_id, u32 length)
 	struct shift_post post = { .wr_id = wr_id, .opcode = SHIFT_WR_SEND, .num_sge = 1 };
 	struct shift_sge sge = { .length = length };
 
-	return shift_post_ring_keep(r, &post, &sge);
+	return post_keep(r, &post, &sge);
 }
 
 /* What is kept back is refused if it does not fit, and nothing is lost. */
@@ -202,7 +222,7 @@ static void keeps(struct ktap *t)
 	EXPECT_EQ(t, r.kept, SLOTS - 1);
 	EXPECT_EQ(t, keep(&r, SLOTS, 10), -ENOMEM);
 	EXPECT_EQ(t, shift_post_ring_done(&r, 0), 0);
-	EXPECT_EQ(t, shift_post_ring_keep(&r, &post, &sge), -EINVAL);
+	EXPECT_EQ(t, post_keep(&r, &post, &sge), -EINVAL);
 	EXPECT_EQ(t, r.kept, SLOTS - 1);
 	EXPECT(t, !r.lost);
 	EXPECT_EQ(t, shift_post_ring_outstanding(&r), SLOTS - 1);
@@ -245,14 +265,14 @@ static void too_much(struct ktap *t)
 	start(&r);
 	/* inline data make room for more SGEs than were asked for */
 	post.num_sge = (r.slot_size - sizeof(post)) / sizeof(*sge);
-	EXPECT_EQ(t, shift_post_ring_add(&r, &post, sge), 0);
+	EXPECT_EQ(t, post_add(&r, &post, sge), 0);
 	post.num_sge++;
-	EXPECT_EQ(t, shift_post_ring_add(&r, &post, sge), -EINVAL);
+	EXPECT_EQ(t, post_add(&r, &post, sge), -EINVAL);
 	start(&r);
 	post.num_sge = 2;
 	sge[0].length = 1u << 31;
 	sge[1].length = 1;
-	EXPECT_EQ(t, shift_post_ring_add(&r, &post, sge), -EINVAL);
+	EXPECT_EQ(t, post_add(&r, &post, sge), -EINVAL);
 	EXPECT(t, r.lost);
 	sge[0].length = 0;
 	sge[1].length = 0;
@@ -267,10 +287,10 @@ static void many_sges(struct ktap *t)
 
 	shift_post_ring_init(&r, memory, 2, shift_post_slot_size(ARRAY_SIZE(sge), 0));
 	ASSERT(t, 2 * r.slot_size <= sizeof(memory));
-	EXPECT_EQ(t, shift_post_ring_add(&r, &post, sge), 0);
+	EXPECT_EQ(t, post_add(&r, &post, sge), 0);
 	EXPECT_EQ(t, shift_post_decode(shift_post_ring_slot(&r, 0), r.slot_size, &wr), -EINVAL);
 	post.num_sge--;
-	EXPECT_EQ(t, shift_post_ring_add(&r, &post, sge), 0);
+	EXPECT_EQ(t, post_add(&r, &post, sge), 0);
 	EXPECT_EQ(t, shift_post_decode(shift_post_ring_slot(&r, 1), r.slot_size, &wr), 0);
 	EXPECT(t, !r.lost);
 }
