@@ -109,6 +109,7 @@ static void objects_begin(void)
 	mutex_init(&ssrq.lock);
 	spin_lock_init(&ssrq.post_lock);
 	ssrq.sdev = &sdev;
+	ssrq.ops = sdev.provider->srq;
 	ssrq.max_wr = byte() & 1 ? byte() : (1u << byte() % 8) - 1;
 	ssrq.max_sge = byte() % 33;
 	object_init(&ssrq.obj, SHIFT_OBJ_SRQ, SRQ, &sdev.srqs);
