@@ -284,8 +284,8 @@ static int wrap_post_recv(struct ib_qp *qp, const struct ib_recv_wr *wr,
 }
 
 /*
- * What is posted to an SRQ that is away is passed on in this thread, unless interrupts are disabled.
- * Who completes requests of a target does so in any context.
+ * What is posted to an SRQ that is away is passed on in this thread, unless interrupts are
+ * disabled.  Who completes requests of a target does so in any context.
  */
 static int wrap_post_srq_recv(struct ib_srq *srq, const struct ib_recv_wr *wr,
 			      const struct ib_recv_wr **bad_wr)
