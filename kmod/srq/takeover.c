@@ -57,8 +57,11 @@ static u32 srq_wqe_id(const struct shift_srq *ssrq, u32 wqe)
 {
 	u32 recv_id = ssrq->rec.lent.ids[wqe];
 
-	if (!recv_id)
-		return ssrq->rec.scratch[wqe].recv_id;
+	if (!recv_id) {
+		/* as the process has it: it must name no other entry */
+		recv_id = ssrq->rec.scratch[wqe].recv_id;
+		return (recv_id & SHIFT_RECV_ID_INDEX) == wqe ? recv_id : 0;
+	}
 	return ssrq->rec.scratch[recv_id & SHIFT_RECV_ID_INDEX].recv_id == recv_id ? recv_id : 0;
 }
 
@@ -219,6 +222,9 @@ static int srq_take_from_ring(struct shift_srq *ssrq)
 		return err;
 	/* a KICK that comes earlier is about posts that are looked at once more */
 	spin_lock_bh(&ssrq->post_lock);
+	/* what the driver has is not taken over, also not by the next post */
+	if (err && (s64)(ssrq->kernel->held_at - ssrq->rec.seen) > 0)
+		ssrq->rec.seen = ssrq->kernel->held_at;
 	ssrq->rec.away = true;
 	spin_unlock_bh(&ssrq->post_lock);
 	return err;
