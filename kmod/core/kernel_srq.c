@@ -261,8 +261,10 @@ int shift_kernel_srq_hold(struct shift_srq *ssrq)
 	lockdep_assert_held(&ssrq->lock);
 	spin_lock_irqsave(&kernel->lock, flags);
 	err = kernel->lost ? -ENODATA : 0;
-	if (!err)
+	if (!err && !kernel->held) {
 		kernel->held = true;
+		kernel->held_at = shift_srq_table(ssrq)->posted;
+	}
 	spin_unlock_irqrestore(&kernel->lock, flags);
 	return err;
 }

@@ -22,6 +22,7 @@ struct shift_srq;
  *	table has the order of the device.  Innermost, any context.
  * @ids: by the index of an entry of the table.  Listed are those that the driver has.
  * @held: the driver is given nothing by the user's posts.
+ * @held_at: what was posted has numbers below this where the driver has it, unless it was lent.
  * @lost: it is not known what the driver has.
  * @limit: the user is to be told that its limit is reached.
  * @stale: the driver's ring has receives that were taken over; ssrq->lock.
@@ -33,6 +34,7 @@ struct shift_kernel_srq {
 	struct shift_wr_ids ids;
 	bool held, lost, limit;
 	bool stale;
+	u64 held_at;
 	struct work_struct work;
 };
 

@@ -98,7 +98,8 @@ bool shift_srq_spoil(struct ib_srq *srq)
 		return true;
 	}
 	mutex_lock(&ssrq->lock);
-	if (ssrq->kernel->stale)
+	/* while it is away the kernel would lend no more to a ring that it does not know */
+	if (ssrq->kernel->stale || ssrq->rec.away)
 		may = false;
 	else
 		WRITE_ONCE(ssrq->spoiled, true);

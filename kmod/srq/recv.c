@@ -35,6 +35,9 @@ void shift_srq_take(struct shift_srq *ssrq, u32 recv_id)
 	/* taken over meanwhile; or the entry is used again before its completion was shown */
 	if (rec->known[index] == recv_id || recv->state != SHIFT_SRQ_RECV_FREE)
 		return;
+	/* shown to a user in the kernel since the table was looked at, and free */
+	if (ssrq->kernel && READ_ONCE(e->recv_id) != recv_id)
+		return;
 	rec->known[index] = recv_id;
 	recv->recv_id = recv_id;
 	recv->num_sge = min(READ_ONCE(e->num_sge), ssrq->max_sge);

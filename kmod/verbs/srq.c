@@ -19,10 +19,10 @@ static int srq_init_kernel(struct shift_srq *ssrq)
 {
 	int err;
 
+	ssrq->ops = &shift_kernel_srq_provider;
 	err = shift_srq_make_table(ssrq, roundup_pow_of_two(max(ssrq->max_wr, 1u)), GFP_KERNEL);
 	if (!err)
 		err = shift_kernel_srq_new(ssrq, shift_srq_work);
-	ssrq->ops = &shift_kernel_srq_provider;
 	ssrq->rings.registered = !err;
 	return err;
 }
