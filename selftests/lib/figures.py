@@ -64,7 +64,7 @@ rts_cost = partial(call_cost, "rts", 32, 8)
 
 def register_cost(mebibytes, count, bed, env):
     """Microseconds of ibv_reg_mr; with the module it makes a mirror, too."""
-    text = bed.nodes[0].must(["reg_cost", "rxe0", mebibytes, count], env=env, timeout=300)
+    text = bed.nodes[0].must(["reg_cost", "rxe0", str(mebibytes), str(count)], env=env, timeout=300)
     return int(re.search(r"^reg (\d+)", text, re.M).group(1)) / 1e3
 
 
