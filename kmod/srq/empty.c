@@ -39,7 +39,8 @@ static int ring_begin(struct shift_srq *ssrq, const struct shift_abi_empty *cmd)
 {
 	lockdep_assert_held(&ssrq->lock);
 	/* once it is away, one whose pools are gone still lends what it has */
-	if ((ssrq->broken && !ssrq->rec.away) || ssrq->dead || !ssrq->rings.registered || READ_ONCE(ssrq->spoiled))
+	if ((ssrq->broken && !ssrq->rec.away) || ssrq->dead || !ssrq->rings.registered ||
+	    READ_ONCE(ssrq->spoiled))
 		return -EBUSY;
 	if (ssrq->rec.lent.emptying || (ssrq->target && !ssrq->rec.away))
 		return -EINPROGRESS;
