@@ -36,12 +36,9 @@ static int __init shift_init(void)
 	err = shift_report_init();
 	if (err)
 		goto err_account;
-	err = shift_object_init();
-	if (err)
-		goto err_report;
 	err = shift_link_init(&shift_receive_link_ops);
 	if (err)
-		goto err_object;
+		goto err_report;
 	err = shift_chardev_init();
 	if (err)
 		goto err_link;
@@ -59,8 +56,6 @@ err_chardev:
 	shift_chardev_uninit();
 err_link:
 	shift_link_uninit();
-err_object:
-	shift_object_uninit();
 err_report:
 	shift_report_uninit();
 err_account:
@@ -85,7 +80,6 @@ static void __exit shift_exit(void)
 	shift_report_uninit();
 	destroy_workqueue(shift_wq);
 	shift_qp_uninit();
-	shift_object_uninit();
 	/* for QPs that call_rcu() is about to free */
 	rcu_barrier();
 	shift_account_uninit();

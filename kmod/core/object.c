@@ -1,46 +1,13 @@
 // SPDX-License-Identifier: GPL-2.0
 /* Shadows: the table by the RDMA core's object, and the lists of each device. */
-#include <linux/hash.h>
-#include <linux/rhashtable.h>
+#include <linux/hashtable.h>
 #include <linux/module.h>
 #include <linux/rcupdate.h>
 #include "compat/compat.h"
 #include "core/object.h"
 
-static struct rhashtable shift_objects;
-
-/*
- * Every doorbell looks up its QP here.  hash_ptr() is good enough for pointers from the allocator;
- * the default, jhash, would be half of the instructions that the module adds to a doorbell.
- */
-static u32 key_hash(const void *data, u32 len, u32 seed)
-{
-	return hash_ptr(*(const void *const *)data, 32) ^ seed;
-}
-
-static int key_differs(struct rhashtable_compare_arg *arg, const void *obj)
-{
-	return ((const struct shift_obj *)obj)->key != *(const void *const *)arg->key;
-}
-
-static const struct rhashtable_params object_params = {
-	.head_offset = offsetof(struct shift_obj, node),
-	.key_offset = offsetof(struct shift_obj, key),
-	.key_len = sizeof(void *),
-	.hashfn = key_hash,
-	.obj_cmpfn = key_differs,
-	.automatic_shrinking = true,
-};
-
-int shift_object_init(void)
-{
-	return rhashtable_init(&shift_objects, &object_params);
-}
-
-void shift_object_uninit(void)
-{
-	rhashtable_destroy(&shift_objects);
-}
+DEFINE_HASHTABLE(shift_objects, SHIFT_OBJECT_BITS);
+static DEFINE_SPINLOCK(objects_lock);	/* held to change it */
 
 /**
  * shift_object_insert - make a shadow findable
@@ -49,41 +16,41 @@ void shift_object_uninit(void)
  * @type: what @key is.
  *
  * Context: process context.
- * Return: 0, -EEXIST, -ENOMEM.
+ * Return: 0, -EEXIST.
  */
 int shift_object_insert(struct shift_obj *obj, const void *key, enum shift_obj_type type)
 {
+	int err = -EEXIST;
+
 	obj->key = key;
 	obj->type = type;
-	return rhashtable_lookup_insert_fast(&shift_objects, &obj->node, object_params);
+	rcu_read_lock();
+	spin_lock(&objects_lock);
+	if (!shift_object_any_rcu(key)) {
+		hash_add_rcu(shift_objects, &obj->node, (unsigned long)key);
+		err = 0;
+	}
+	spin_unlock(&objects_lock);
+	rcu_read_unlock();
+	return err;
 }
 
 /**
  * shift_object_remove - no new lookup finds it from here on
  * @obj: head of the shadow.
  *
+ * Context: process context.
  * Return: true for the one caller that removed it, and that then owns the teardown.
  */
 bool shift_object_remove(struct shift_obj *obj)
 {
-	return !rhashtable_remove_fast(&shift_objects, &obj->node, object_params);
-}
+	bool found;
 
-/**
- * shift_object_find_rcu - the shadow of a core object, for callers in a read section of RCU
- * @key: the core object.
- * @type: what it is.
- *
- * On kernels with preemption a read section takes as many instructions as the look-up.
- *
- * Context: any, under rcu_read_lock().
- * Return: its head or NULL.
- */
-struct shift_obj *shift_object_find_rcu(const void *key, enum shift_obj_type type)
-{
-	struct shift_obj *obj = rhashtable_lookup(&shift_objects, &key, object_params);
-
-	return obj && obj->type == type ? obj : NULL;
+	spin_lock(&objects_lock);
+	found = hash_hashed(&obj->node);
+	hash_del_rcu(&obj->node);
+	spin_unlock(&objects_lock);
+	return found;
 }
 
 /**

@@ -6,10 +6,10 @@
 #ifndef SHIFT_CORE_OBJECT_H
 #define SHIFT_CORE_OBJECT_H
 
+#include <linux/hashtable.h>
 #include <linux/kref.h>
 #include <linux/list.h>
 #include <linux/mutex.h>
-#include <linux/rhashtable-types.h>
 #include <linux/rwsem.h>
 #include <linux/sched.h>
 #include <linux/spinlock.h>
@@ -43,7 +43,7 @@ enum shift_obj_type { SHIFT_OBJ_DEV = 1, SHIFT_OBJ_PD, SHIFT_OBJ_CQ, SHIFT_OBJ_Q
  * @rcu: freed after a grace period, as wrappers that do not sleep look up under RCU.
  */
 struct shift_obj {
-	struct rhash_head node;
+	struct hlist_node node;
 	const void *key;
 	enum shift_obj_type type;
 	struct list_head list;
@@ -241,12 +241,9 @@ struct shift_cq_slot {
 };
 
 /* object.c */
-int shift_object_init(void);
-void shift_object_uninit(void);
 int shift_object_insert(struct shift_obj *obj, const void *key, enum shift_obj_type type);
 bool shift_object_remove(struct shift_obj *obj);	/* true for one caller only */
 struct shift_obj *shift_object_find(const void *key, enum shift_obj_type type);
-struct shift_obj *shift_object_find_rcu(const void *key, enum shift_obj_type type);	/* RCU */
 int shift_track(struct shift_dev *sdev, struct shift_obj *obj, const void *key,
 		enum shift_obj_type type, struct list_head *list);
 bool shift_untrack(struct shift_dev *sdev, struct shift_obj *obj);
@@ -298,6 +295,41 @@ int shift_cq_side_room(const struct shift_cq *scq);
 void shift_cq_side_put(struct shift_cq *scq, struct shift_qp *sqp, const struct shift_abi_wc *wc);
 int shift_cq_tell(struct shift_cq *scq, const struct shift_abi_wc *wc);
 bool shift_cq_registered(struct shift_cq *scq);
+
+/*
+ * All shadows.  Each doorbell, post and poll looks up its object here, so that the table has a fixed
+ * size: to find a bucket in one that grows takes as many instructions again.
+ */
+#define SHIFT_OBJECT_BITS	14
+extern DECLARE_HASHTABLE(shift_objects, SHIFT_OBJECT_BITS);
+
+/* The shadow of whatever @key is, or NULL; RCU. */
+static inline struct shift_obj *shift_object_any_rcu(const void *key)
+{
+	struct shift_obj *obj;
+
+	hash_for_each_possible_rcu(shift_objects, obj, node, (unsigned long)key)
+		if (obj->key == key)
+			return obj;
+	return NULL;
+}
+
+/**
+ * shift_object_find_rcu - the shadow of a core object, for callers in a read section of RCU
+ * @key: the core object.
+ * @type: what it is.
+ *
+ * On kernels with preemption a read section takes as many instructions as the look-up.
+ *
+ * Context: any, under rcu_read_lock().
+ * Return: its head or NULL.
+ */
+static inline struct shift_obj *shift_object_find_rcu(const void *key, enum shift_obj_type type)
+{
+	struct shift_obj *obj = shift_object_any_rcu(key);
+
+	return obj && obj->type == type ? obj : NULL;
+}
 
 /* The shadow of a CQ, or NULL: it is not tracked. */
 static inline struct shift_cq *shift_cq_find(const struct ib_cq *cq)

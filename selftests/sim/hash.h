@@ -30,6 +30,8 @@ static inline void hash_del(struct hlist_node *n)
 	n->next = NULL;
 }
 #define DEFINE_HASHTABLE(name, bits) struct hlist_head name[1 << (bits)]
+#define DECLARE_HASHTABLE(name, bits) struct hlist_head name[1 << (bits)]
+#define hash_hashed(n) (!hlist_unhashed(n))
 #define hash_bucket(table, key) (&(table)[(u32)(key) % ARRAY_SIZE(table)])
 #define hash_add(table, n, key) hlist_add_head(n, hash_bucket(table, key))
 #define hash_add_rcu hash_add
@@ -38,8 +40,9 @@ static inline void hash_del(struct hlist_node *n)
 #define hash_for_each_possible(table, p, m, key) \
 	for (p = hlist_entry_or_null(hash_bucket(table, key)->first, __typeof__(*p), m); p; \
 	     p = hlist_entry_or_null(p->m.next, __typeof__(*p), m))
-#define hash_for_each_possible_rcu(table, p, m, key, held) hash_for_each_possible(table, p, m, key)
+#define hash_for_each_possible_rcu(table, p, m, key, ...) hash_for_each_possible(table, p, m, key)
 
+#define hash_ptr(p, bits) ((u32)hash_64((u64)(p), bits))
 static inline u32 jhash(const void *key, u32 length, u32 seed)
 {
 	const u8 *p = key;

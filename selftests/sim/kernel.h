@@ -288,10 +288,8 @@ static inline struct llist_node *llist_del_all(struct llist_head *l) { return xc
 #define llist_for_each_entry_safe(p, n, node, m) \
 	for (p = llist_entry_or_null(node, __typeof__(*p), m); \
 	     p && (n = llist_entry_or_null(p->m.next, __typeof__(*p), m), true); p = n)
-struct rhash_head { struct rhash_head *next; };
 #include "hash.h"
 #include "netstack.h"
-#include "rhashtable.h"
 
 /* locks: each knows who holds it; sched.c checks order and context */
 struct sim_thread;

@@ -44,9 +44,8 @@ static int end_start(int end, struct sim_dev *dev, struct sim_dev *dev1, const u
 	sim_providers();
 	shift_event_register(&sim_event_ops);
 	sim_core_start(dev, dev1);
-	err = shift_object_init();
 	sim_links_start(peer, peer_backup);
-	err = err ?: shift_device_init() ?: end_pair(true, policy);
+	err = shift_device_init() ?: end_pair(true, policy);
 	if (err)
 		sim_fail("an end cannot be started (%d)", err);
 	return 0;
@@ -54,12 +53,16 @@ static int end_start(int end, struct sim_dev *dev, struct sim_dev *dev1, const u
 
 static void end_stop(void)
 {
+	unsigned int i;
+
 	sim_mail_wait();
 	shift_device_uninit();
 	shift_link_uninit();
 	shift_pairing_uninit();
 	shift_qp_uninit();
-	shift_object_uninit();
+	for (i = 0; i < ARRAY_SIZE(shift_objects); i++)
+		if (shift_objects[i].first)
+			sim_fail("a shadow is left");
 }
 
 /* The application's PD, with its memory: it goes with the last of its users. */
