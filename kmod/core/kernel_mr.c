@@ -5,24 +5,82 @@
  * Of such an MR the index, which is the key without its low byte, stays for its life.  Each
  * registration may change the low byte.  The mirror has an index of its own and the same low byte.
  */
-#include <linux/rcupdate.h>
+#include <linux/hashtable.h>
+#include <linux/rculist.h>
+#include <linux/slab.h>
 #include <linux/xarray.h>
 #include "core/kernel_mr.h"
 #include "core/object.h"
 #include "core/qp.h"
+#include "core/stat.h"
 #include "pure/wr.h"
 
-bool shift_kernel_mr_local(u32 opcode)
+/*
+ * All of them, by the index of their keys.  Each registration and each invalidation looks up its MR,
+ * which takes a third of the instructions here that it takes in sdev->mrs.
+ */
+static DEFINE_HASHTABLE(kernel_mrs, 12);
+static DEFINE_SPINLOCK(kernel_mrs_lock);	/* held to change it */
+
+/**
+ * shift_kernel_mr_new - what the shadow of an MR has only if its user is in the kernel
+ * @smr: the shadow.
+ * @lkey: the MR's.
+ *
+ * Context: process context.
+ * Return: for kfree(); NULL: there is no memory.
+ */
+struct shift_kernel_mr *shift_kernel_mr_new(struct shift_mr *smr, u32 lkey)
 {
-	return opcode == SHIFT_WR_REG_MR || opcode == SHIFT_WR_LOCAL_INV;
+	struct shift_kernel_mr *kernel = kzalloc(sizeof(*kernel), GFP_KERNEL);
+
+	if (!kernel)
+		return NULL;
+	kernel->smr = smr;
+	kernel->index = lkey >> 8;
+	spin_lock_init(&kernel->lock);
+	sg_init_table(kernel->map.sg, SHIFT_KERNEL_SG_KEPT);
+	return kernel;
+}
+
+/* It is found from here on.  Process context. */
+void shift_kernel_mr_add(struct shift_kernel_mr *kernel)
+{
+	spin_lock(&kernel_mrs_lock);
+	hash_add_rcu(kernel_mrs, &kernel->node, kernel->index);
+	spin_unlock(&kernel_mrs_lock);
+}
+
+/* It is not found any more, but by those that are looking for it under RCU.  Process context. */
+void shift_kernel_mr_del(struct shift_kernel_mr *kernel)
+{
+	spin_lock(&kernel_mrs_lock);
+	hash_del_rcu(&kernel->node);
+	spin_unlock(&kernel_mrs_lock);
 }
 
 /* The MR of the QP's PD with a key's index, or NULL; RCU. */
 static struct shift_mr *mr_of(const struct shift_pd *spd, u32 key)
 {
-	struct shift_mr *smr = xa_load(&spd->sdev->mrs, key >> 8);
+	struct shift_kernel_mr *kernel;
+	u32 index = key >> 8;
 
-	return smr && smr->kernel && smr->spd == spd ? smr : NULL;
+	hash_for_each_possible_rcu(kernel_mrs, kernel, node, index)
+		if (kernel->index == index && kernel->smr->spd == spd)
+			return kernel->smr;
+	return NULL;
+}
+
+/* The shadow of an MR, or NULL; RCU. */
+struct shift_mr *shift_kernel_mr_shadow(const struct ib_mr *mr)
+{
+	struct shift_kernel_mr *kernel;
+	u32 index = mr->lkey >> 8;
+
+	hash_for_each_possible_rcu(kernel_mrs, kernel, node, index)
+		if (kernel->index == index && kernel->smr->mr == mr)
+			return kernel->smr;
+	return NULL;
 }
 
 /* The MR that an operation is about, or NULL; RCU. */
@@ -105,8 +163,6 @@ void shift_kernel_mr_executed(struct shift_qp *sqp, const struct shift_kernel_mr
 	struct shift_mr *smr;
 	unsigned long flags;
 
-	if (!shift_kernel_mr_local(op->opcode))
-		return;
 	rcu_read_lock();
 	smr = mr_of_op(sqp, op);
 	if (smr) {
@@ -171,11 +227,77 @@ struct ib_mr *shift_kernel_mr_of(const struct shift_mr *smr, u8 path)
 	return path == SHIFT_PATH_BACKUP ? READ_ONCE(smr->mirror) : smr->mr;
 }
 
+/* Give the mirror the pages of a list, as the MR has them. */
+static void mirror_map(struct shift_mr *smr, struct ib_mr *mirror, struct scatterlist *sg,
+		       int nents, unsigned int offset, unsigned int page_size, int mapped)
+{
+	int n;
+
+	mirror->page_size = page_size;
+	n = mirror->device->ops.map_mr_sg(mirror, sg, nents, &offset);
+	if (n != mapped)
+		shift_stat_inc(SHIFT_STAT_MIRROR_FAILED);
+	WRITE_ONCE(smr->kernel->unmapped, n != mapped);
+}
+
+/**
+ * shift_kernel_mr_mapped - an MR of a user's was mapped
+ * @smr: its shadow.
+ * @sg: the list, as the op map_mr_sg was given it.
+ * @nents: the same.
+ * @offset: the same.
+ * @mapped: what it has returned: at least 1.
+ *
+ * The mirror is mapped when it is going to be registered, which it seldom is.  Until then a short
+ * list is kept.  Its memory stays mapped for the device as long as the user's MR is registered.
+ *
+ * Context: any; RCU.
+ */
+void shift_kernel_mr_mapped(struct shift_mr *smr, struct scatterlist *sg, int nents,
+			    unsigned int offset, int mapped)
+{
+	struct shift_kernel_map *map = &smr->kernel->map;
+	struct ib_mr *mirror = READ_ONCE(smr->mirror);
+	unsigned long flags;
+	int i;
+
+	if (!mirror)
+		return;
+	spin_lock_irqsave(&smr->kernel->lock, flags);
+	map->nents = nents <= SHIFT_KERNEL_SG_KEPT ? nents : 0;
+	map->offset = offset;
+	map->page_size = smr->mr->page_size;
+	map->mapped = mapped;
+	for (i = 0; i < map->nents; i++, sg = sg_next(sg)) {
+		sg_dma_address(&map->sg[i]) = sg_dma_address(sg);
+		sg_dma_len(&map->sg[i]) = sg_dma_len(sg);
+	}
+	spin_unlock_irqrestore(&smr->kernel->lock, flags);
+	if (!map->nents)
+		mirror_map(smr, mirror, sg, nents, offset, smr->mr->page_size, mapped);
+}
+
+/* Has the mirror the pages of the MR?  They are given to it if they were kept.  RCU. */
+static bool mirror_is_mapped(struct shift_mr *smr, struct ib_mr *mirror)
+{
+	struct shift_kernel_map map;
+	unsigned long flags;
+
+	spin_lock_irqsave(&smr->kernel->lock, flags);
+	map = smr->kernel->map;
+	smr->kernel->map.nents = 0;
+	spin_unlock_irqrestore(&smr->kernel->lock, flags);
+	if (map.nents)
+		mirror_map(smr, mirror, map.sg, map.nents, map.offset, map.page_size, map.mapped);
+	return !READ_ONCE(smr->kernel->unmapped);
+}
+
 /**
  * shift_kernel_mr_find - the MR to register or to invalidate on a path
  * @sqp: the QP.
  * @key: the key of the operation, as the user knows it.
  * @path: the path.
+ * @pages: it is to be registered, and has to have its pages.
  * @wire: out: the key there.
  *
  * Its range is that of the user's, who may have changed that since it was mapped.
@@ -183,15 +305,18 @@ struct ib_mr *shift_kernel_mr_of(const struct shift_mr *smr, u8 path)
  * Context: any; the user keeps the MR for as long as the operation is outstanding.
  * Return: the MR; NULL: there is none.
  */
-struct ib_mr *shift_kernel_mr_find(const struct shift_qp *sqp, u32 key, u8 path, u32 *wire)
+struct ib_mr *shift_kernel_mr_find(const struct shift_qp *sqp, u32 key, u8 path, bool pages,
+				   u32 *wire)
 {
 	struct ib_mr *mr = NULL;
 	struct shift_mr *smr;
 
 	rcu_read_lock();
 	smr = mr_of(sqp->spd, key);
-	if (smr && !(path == SHIFT_PATH_BACKUP && smr->kernel->unmapped))
+	if (smr)
 		mr = shift_kernel_mr_of(smr, path);
+	if (mr && pages && mr != smr->mr && !mirror_is_mapped(smr, mr))
+		mr = NULL;
 	if (mr) {
 		*wire = shift_kernel_key(path == SHIFT_PATH_BACKUP ? smr->mirror_rkey : smr->rkey,
 					 key);

@@ -6,8 +6,10 @@
 #ifndef SHIFT_CORE_KERNEL_MR_H
 #define SHIFT_CORE_KERNEL_MR_H
 
+#include <linux/scatterlist.h>
 #include <linux/spinlock.h>
 #include <linux/types.h>
+#include "pure/wr.h"
 
 struct ib_mr;
 struct shift_mr;
@@ -26,8 +28,28 @@ struct shift_kernel_mr_on {
 	u32 key;
 };
 
+/* Lists of so many pieces are kept; longer ones are mapped for the mirror at once. */
+#define SHIFT_KERNEL_SG_KEPT	4
+
+/**
+ * struct shift_kernel_map - what an MR was mapped to, and its mirror not yet
+ * @sg: the pieces: only their DMA addresses and lengths.
+ * @nents: how many; 0: nothing is left to be mapped.
+ * @offset: as the op map_mr_sg has it.
+ * @page_size: of the MR.
+ * @mapped: what the op has returned for the MR.
+ */
+struct shift_kernel_map {
+	struct scatterlist sg[SHIFT_KERNEL_SG_KEPT];
+	unsigned int nents, offset, page_size;
+	int mapped;
+};
+
 /**
  * struct shift_kernel_mr - what only the shadow of a kernel user's MR has
+ * @node: in the table of kernel_mr.c, by @index, until dereg.
+ * @smr: the shadow.
+ * @index: of its keys.
  * @lock: protects the rest, but for @unmapped.  Innermost, any context.
  * @owner: the QP that has registered it last; only compared.
  * @live: it is registered, by what was executed.
@@ -35,19 +57,24 @@ struct shift_kernel_mr_on {
  * @access: of that registration.
  * @gone: the key that was invalidated last, if @any_gone.  A peer's invalidation may be polled
  *	before the registration leaves the record.
- * @unmapped: the mirror has not got the pages of the last mapping.
+ * @map: the last mapping, if it is for the mirror to follow.
+ * @unmapped: the mirror could not be mapped as the MR was.
  * @on: by device: the default device, the backup.
  *
  * An MR is used by one QP at a time, whose sends and receives may complete into two CQs: then two
  * CPUs may poll that it was registered, and that the peer has invalidated it.
  */
 struct shift_kernel_mr {
+	struct hlist_node node;
+	struct shift_mr *smr;
+	u32 index;
 	spinlock_t lock;
 	const struct shift_qp *owner;
 	bool live, any_gone, unmapped;
 	u32 key, gone;
 	int access;
 	struct shift_kernel_mr_on on[2];
+	struct shift_kernel_map map;
 };
 
 /**
@@ -68,15 +95,27 @@ static inline unsigned int shift_path_device(u8 path)
 	return path == 1;	/* SHIFT_PATH_BACKUP */
 }
 
-bool shift_kernel_mr_local(u32 opcode);
+struct shift_kernel_mr *shift_kernel_mr_new(struct shift_mr *smr, u32 lkey);
+void shift_kernel_mr_add(struct shift_kernel_mr *kernel);
+void shift_kernel_mr_del(struct shift_kernel_mr *kernel);
+struct shift_mr *shift_kernel_mr_shadow(const struct ib_mr *mr);	/* RCU */
+void shift_kernel_mr_mapped(struct shift_mr *smr, struct scatterlist *sg, int nents,
+			    unsigned int offset, int mapped);
 void shift_kernel_mr_posted(struct shift_qp *sqp, const struct shift_kernel_mr_op *op, u8 path);
 void shift_kernel_mr_executed(struct shift_qp *sqp, const struct shift_kernel_mr_op *op, u8 path);
 void shift_kernel_mr_invalidated(struct shift_qp *sqp, u32 key, u8 path);
 u32 shift_kernel_mr_shown(const struct shift_qp *sqp, u32 wire, u8 path);
 struct ib_mr *shift_kernel_mr_of(const struct shift_mr *smr, u8 path);
-struct ib_mr *shift_kernel_mr_find(const struct shift_qp *sqp, u32 key, u8 path, u32 *wire);
+struct ib_mr *shift_kernel_mr_find(const struct shift_qp *sqp, u32 key, u8 path, bool pages,
+				   u32 *wire);
 int shift_kernel_lkey(const struct shift_pd *spd, u32 lkey, u8 path, u32 *key);
 bool shift_kernel_rkey(const struct shift_pd *spd, const struct shift_mr *smr, u32 rkey, u32 *key);
+
+/* Is a request an operation on an MR? */
+static inline bool shift_kernel_mr_local(u32 opcode)
+{
+	return opcode == SHIFT_WR_REG_MR || opcode == SHIFT_WR_LOCAL_INV;
+}
 
 /* The key of the same MR with another index. */
 static inline u32 shift_kernel_key(u32 index_of, u32 byte_of)

@@ -51,7 +51,7 @@ static int mr_follow(struct shift_qp *sqp, struct shift_proxy *b, struct shift_m
 	}
 	if (!live || on.valid)
 		return 0;
-	if (!shift_kernel_mr_find(sqp, key, b->path, &wire))
+	if (!shift_kernel_mr_find(sqp, key, b->path, true, &wire))
 		return -ENOENT;
 	err = shift_registrar_register(sqp, b, mr, wire, access);
 	if (!err)

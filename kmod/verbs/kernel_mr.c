@@ -17,12 +17,11 @@ static struct shift_mr *kernel_mr_new(struct shift_pd *spd, struct ib_mr *mr)
 
 	if (!smr)
 		return NULL;
-	smr->kernel = kzalloc(sizeof(*smr->kernel), GFP_KERNEL);
+	smr->kernel = shift_kernel_mr_new(smr, mr->lkey);
 	if (!smr->kernel) {
 		kfree(smr);
 		return NULL;
 	}
-	spin_lock_init(&smr->kernel->lock);
 	kref_init(&smr->ref);
 	smr->spd = spd;
 	shift_pd_get(spd);
@@ -79,6 +78,8 @@ static void kernel_mr_note(struct shift_pd *spd, struct ib_mr *mr, enum ib_mr_ty
 			shift_mr_drop_mirror(smr);
 			shift_mr_put(smr);
 		}
+	} else {
+		shift_kernel_mr_add(smr->kernel);
 	}
 	if (used)
 		shift_pair_unuse(spd->pair);
@@ -120,22 +121,6 @@ static struct ib_mr *wrap_alloc_mr_integrity(struct ib_pd *pd, u32 max_num_data_
 	return mr;
 }
 
-/* The mirror gets the same pages.  If it does not, it is of no use until it is mapped again. */
-static void mirror_map(struct shift_mr *smr, struct scatterlist *sg, int nents,
-		       unsigned int *offset, int mapped)
-{
-	struct ib_mr *mirror = READ_ONCE(smr->mirror);
-	int n;
-
-	if (!mirror)
-		return;
-	mirror->page_size = smr->mr->page_size;
-	n = mirror->device->ops.map_mr_sg(mirror, sg, nents, offset);
-	if (n != mapped)
-		shift_stat_inc(SHIFT_STAT_MIRROR_FAILED);
-	WRITE_ONCE(smr->kernel->unmapped, n != mapped);
-}
-
 /* Any context. */
 static int wrap_map_mr_sg(struct ib_mr *mr, struct scatterlist *sg, int nents,
 			  unsigned int *sg_offset)
@@ -146,11 +131,11 @@ static int wrap_map_mr_sg(struct ib_mr *mr, struct scatterlist *sg, int nents,
 	int n;
 
 	rcu_read_lock();
-	sdev = shift_ops_dev(mr->device);
+	smr = shift_kernel_mr_shadow(mr);
+	sdev = smr ? smr->spd->sdev : shift_ops_dev(mr->device);
 	n = sdev->saved.map_mr_sg(mr, sg, nents, sg_offset);
-	smr = n > 0 ? xa_load(&sdev->mrs, mr->lkey >> 8) : NULL;
-	if (smr && smr->kernel && smr->mr == mr)
-		mirror_map(smr, sg, nents, &offset, n);
+	if (smr && n > 0)
+		shift_kernel_mr_mapped(smr, sg, nents, offset, n);
 	rcu_read_unlock();
 	return n;
 }

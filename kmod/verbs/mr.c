@@ -7,6 +7,7 @@
 #include <linux/slab.h>
 #include "compat/compat.h"
 #include "core/account.h"
+#include "core/kernel_mr.h"
 #include "core/object.h"
 #include "core/pair.h"
 #include "core/stat.h"
@@ -241,6 +242,8 @@ static struct shift_mr *mr_take_out(struct shift_dev *sdev, const struct ib_mr *
 	else
 		smr = NULL;
 	xa_unlock(&sdev->mrs);
+	if (smr && smr->kernel)
+		shift_kernel_mr_del(smr->kernel);
 	return smr;
 }
 
@@ -435,6 +438,8 @@ static struct shift_mr *mr_take(struct shift_dev *sdev, unsigned long index,
 	else
 		smr = NULL;
 	xa_unlock(&sdev->mrs);
+	if (smr && smr->kernel && !pair)
+		shift_kernel_mr_del(smr->kernel);
 	return smr;
 }
 

@@ -10,6 +10,11 @@
 #include "pure/ledger.h"
 #include "pure/wr.h"
 
+static bool mrs_local(u32 opcode)
+{
+	return shift_kernel_mr_local(opcode);
+}
+
 static int mrs_build(struct shift_qp *sqp, const struct shift_wr *wr, u8 path,
 		     struct ib_reg_wr *to)
 {
@@ -21,7 +26,7 @@ static int mrs_build(struct shift_qp *sqp, const struct shift_wr *wr, u8 path,
 	u32 key;
 
 	lockdep_assert_held(&sqp->ledger_lock);
-	mr = shift_kernel_mr_find(sqp, op.key, path, &key);
+	mr = shift_kernel_mr_find(sqp, op.key, path, op.opcode == SHIFT_WR_REG_MR, &key);
 	if (!mr)
 		return -EACCES;
 	if (op.opcode == SHIFT_WR_REG_MR) {
@@ -54,7 +59,7 @@ static u32 mrs_invalidated(struct shift_qp *sqp, u32 wire, u8 path)
 }
 
 const struct shift_mr_ops shift_kernel_mr_provider = {
-	.local = shift_kernel_mr_local,
+	.local = mrs_local,
 	.build = mrs_build,
 	.executed = mrs_executed,
 	.mute = shift_kernel_qp_mute,
