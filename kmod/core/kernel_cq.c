@@ -191,6 +191,38 @@ int shift_kernel_cq_take(struct shift_kernel_cq *kernel, int num, struct ib_wc *
 	return n;
 }
 
+/* The shadow of a tracked QP, or NULL; RCU, poll_lock.  @qp may be destroyed: it is compared only. */
+static struct shift_qp *qp_of(struct shift_kernel_cq *kernel, const struct ib_qp *qp)
+{
+	struct shift_qp *sqp;
+
+	if (qp == kernel->last_qp)
+		return kernel->last;
+	sqp = shift_qp_find_rcu(qp);
+	if (!sqp || !sqp->kernel)
+		return NULL;
+	kernel->last_qp = qp;
+	kernel->last = sqp;
+	return sqp;
+}
+
+/**
+ * shift_kernel_cq_lose - a QP is not found any more
+ * @kernel: the ring of one of its CQs.
+ * @qp: the QP, whose shadow was taken out of the table.
+ *
+ * Context: process context.
+ */
+void shift_kernel_cq_lose(struct shift_kernel_cq *kernel, const struct ib_qp *qp)
+{
+	unsigned long flags;
+
+	spin_lock_irqsave(&kernel->poll_lock, flags);
+	if (kernel->last_qp == qp)
+		kernel->last_qp = NULL;
+	spin_unlock_irqrestore(&kernel->poll_lock, flags);
+}
+
 /**
  * shift_kernel_cq_poll - poll the driver
  * @scq: the shadow of the CQ.
@@ -206,20 +238,16 @@ int shift_kernel_cq_take(struct shift_kernel_cq *kernel, int num, struct ib_wc *
  */
 int shift_kernel_cq_poll(struct shift_cq *scq, struct ib_cq *cq, int num, struct ib_wc *wc)
 {
-	const struct ib_qp *last = NULL;
-	struct shift_qp *sqp = NULL;
+	struct shift_kernel_cq *kernel = scq->kernel;
+	struct shift_qp *sqp;
 	int i, n, shown;
 
-	lockdep_assert_held(&scq->kernel->poll_lock);
+	lockdep_assert_held(&kernel->poll_lock);
 	do {
 		n = scq->sdev->saved.poll_cq(cq, num, wc);
 		for (i = 0, shown = 0; i < n; i++) {
-			if (wc[i].qp != last) {
-				last = wc[i].qp;
-				/* only compared: it may be of a QP that was destroyed */
-				sqp = shift_qp_find_rcu(last);
-			}
-			if (sqp && sqp->kernel && !shift_kernel_polled(sqp, &wc[i]))
+			sqp = qp_of(kernel, wc[i].qp);
+			if (sqp && !shift_kernel_polled(sqp, &wc[i]))
 				continue;
 			if (shown != i)
 				wc[shown] = wc[i];

@@ -36,6 +36,7 @@ struct shift_kernel_wc {
  * @wake: calls the handler.
  * @entries: of @wc, a power of two.
  * @producer, @consumer: free-running.
+ * @last_qp, @last: the QP of the last completion that was polled, and its shadow.
  * @side: the side ring.
  */
 struct shift_kernel_cq {
@@ -49,12 +50,15 @@ struct shift_kernel_cq {
 	struct tasklet_struct wake;
 	u32 entries;
 	u32 producer, consumer;
+	const struct ib_qp *last_qp;
+	struct shift_qp *last;
 	struct shift_kernel_wc side[];
 };
 
 struct shift_kernel_cq *shift_kernel_cq_new(struct ib_cq *cq);
 void shift_kernel_cq_end(struct shift_kernel_cq *kernel);
 void shift_kernel_cq_free(struct shift_kernel_cq *kernel);
+void shift_kernel_cq_lose(struct shift_kernel_cq *kernel, const struct ib_qp *qp);
 int shift_kernel_cq_room(const struct shift_cq *scq);
 void shift_kernel_cq_put(struct shift_cq *scq, struct shift_qp *sqp, const struct shift_abi_wc *wc);
 int shift_kernel_cq_take(struct shift_kernel_cq *kernel, int num, struct ib_wc *wc, bool *raw);

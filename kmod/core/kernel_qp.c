@@ -123,20 +123,23 @@ static bool queue_keeps(const struct shift_qp *sqp, const struct shift_kernel_qu
 	       (queue->ring.kept || test_bit(SHIFT_QPB_GATED, &sqp->pend.flags));
 }
 
-static void write_send(struct shift_qp *sqp, const struct ib_send_wr *wr)
+/* Where the next request goes, written there; NULL: there is no room. */
+static struct shift_post *write_send(struct shift_qp *sqp, const struct ib_send_wr *wr)
 {
 	struct shift_post *post = shift_post_ring_next(&sqp->kernel->send.ring);
 
 	if (post)
 		shift_post_of_send(post, wr, sqp->app.sig_all);
+	return post;
 }
 
-static void write_recv(struct shift_qp *sqp, const struct ib_recv_wr *wr)
+static struct shift_post *write_recv(struct shift_qp *sqp, const struct ib_recv_wr *wr)
 {
 	struct shift_post *post = shift_post_ring_next(&sqp->kernel->recv.ring);
 
 	if (post)
 		shift_post_of_recv(post, wr);
+	return post;
 }
 
 static int keep_sends(struct shift_qp *sqp, const struct ib_send_wr *wr,
@@ -145,8 +148,8 @@ static int keep_sends(struct shift_qp *sqp, const struct ib_send_wr *wr,
 	int err;
 
 	for (; wr; wr = wr->next) {
-		write_send(sqp, wr);
-		err = shift_post_ring_keep(&sqp->kernel->send.ring, shift_post_sges(wr->sg_list));
+		err = shift_post_ring_keep(&sqp->kernel->send.ring, write_send(sqp, wr),
+					   shift_post_sges(wr->sg_list));
 		if (err) {
 			*bad_wr = wr;
 			return err;
@@ -161,8 +164,8 @@ static int keep_recvs(struct shift_qp *sqp, const struct ib_recv_wr *wr,
 	int err;
 
 	for (; wr; wr = wr->next) {
-		write_recv(sqp, wr);
-		err = shift_post_ring_keep(&sqp->kernel->recv.ring, shift_post_sges(wr->sg_list));
+		err = shift_post_ring_keep(&sqp->kernel->recv.ring, write_recv(sqp, wr),
+					   shift_post_sges(wr->sg_list));
 		if (err) {
 			*bad_wr = wr;
 			return err;
@@ -204,10 +207,9 @@ int shift_kernel_post_send(struct shift_qp *sqp, struct ib_qp *qp, const struct 
 		err = keep_sends(sqp, wr, &bad);
 		goto out;
 	}
-	for (each = wr; each && !queue->stopped; each = each->next) {
-		write_send(sqp, each);
-		shift_post_ring_add(&queue->ring, shift_post_sges(each->sg_list));
-	}
+	for (each = wr; each && !queue->stopped; each = each->next)
+		shift_post_ring_add(&queue->ring, write_send(sqp, each),
+				    shift_post_sges(each->sg_list));
 	err = sqp->sdev->saved.post_send(qp, wr, &bad);
 	queue_posted(queue, before, !err, err && bad == wr);
 out:
@@ -244,10 +246,9 @@ int shift_kernel_post_recv(struct shift_qp *sqp, struct ib_qp *qp, const struct 
 		err = keep_recvs(sqp, wr, &bad);
 		goto out;
 	}
-	for (each = wr; each && !queue->stopped; each = each->next) {
-		write_recv(sqp, each);
-		shift_post_ring_add(&queue->ring, shift_post_sges(each->sg_list));
-	}
+	for (each = wr; each && !queue->stopped; each = each->next)
+		shift_post_ring_add(&queue->ring, write_recv(sqp, each),
+				    shift_post_sges(each->sg_list));
 	err = sqp->sdev->saved.post_recv(qp, wr, &bad);
 	queue_posted(queue, before, !err, err && bad == wr);
 out:
@@ -366,7 +367,8 @@ static void queue_done(struct shift_qp *sqp, struct shift_kernel_queue *queue, u
 	for (; queue == &sqp->kernel->send && seq < queue->ring.tail; seq++) {
 		struct shift_kernel_mr_op op = shift_kernel_qp_op(sqp, seq);
 
-		shift_kernel_mr_executed(sqp, &op, SHIFT_PATH_DEFAULT);
+		if (shift_kernel_mr_local(op.opcode))
+			shift_kernel_mr_executed(sqp, &op, SHIFT_PATH_DEFAULT);
 	}
 }
 
@@ -378,7 +380,7 @@ static void queue_done(struct shift_qp *sqp, struct shift_kernel_queue *queue, u
  * What has an error stays in the record: it does not say of which queue it is, and it may be that
  * the user is not shown it.
  *
- * Context: any; poll_lock of the CQ.
+ * Context: interrupts are disabled; poll_lock of the CQ.
  * Return: false: it is to be dropped, as the request is in the ledger.
  */
 bool shift_kernel_polled(struct shift_qp *sqp, const struct ib_wc *wc)
@@ -386,7 +388,6 @@ bool shift_kernel_polled(struct shift_qp *sqp, const struct ib_wc *wc)
 	struct shift_kernel_qp *kernel = sqp->kernel;
 	struct shift_srq *ssrq = sqp->srqm.ssrq;
 	struct shift_kernel_queue *queue;
-	unsigned long flags;
 	bool shown;
 
 	if (wc->status == IB_WC_WR_FLUSH_ERR) {
@@ -399,11 +400,11 @@ bool shift_kernel_polled(struct shift_qp *sqp, const struct ib_wc *wc)
 		return true;
 	}
 	queue = wc->opcode & IB_WC_RECV ? &kernel->recv : &kernel->send;
-	spin_lock_irqsave(&queue->lock, flags);
+	spin_lock(&queue->lock);
 	shown = !queue->taken;
 	if (shown && !queue->stopped)
 		queue_done(sqp, queue, wc->wr_id);
-	spin_unlock_irqrestore(&queue->lock, flags);
+	spin_unlock(&queue->lock);
 	if (shown && queue == &kernel->recv && ssrq && ssrq->kernel)
 		shift_kernel_srq_polled(ssrq, wc->wr_id);
 	if (shown && wc->wc_flags & IB_WC_WITH_INVALIDATE)

@@ -30,13 +30,16 @@ static_assert((int)IB_SEND_INLINE == (int)SHIFT_WR_INLINE);
  */
 void shift_post_of_send(struct shift_post *post, const struct ib_send_wr *wr, bool sig_all)
 {
-	*post = (struct shift_post) {
-		.wr_id = wr->wr_id,
-		.imm = wr->ex.invalidate_rkey,
-		.num_sge = wr->num_sge,
-		.opcode = wr->opcode,
-		.flags = wr->send_flags & POST_FLAGS,
-	};
+	/* what only atomics have is not looked at */
+	post->wr_id = wr->wr_id;
+	post->remote_addr = 0;
+	post->mr = NULL;
+	post->imm = wr->ex.invalidate_rkey;
+	post->rkey = 0;
+	post->access = 0;
+	post->num_sge = wr->num_sge;
+	post->opcode = wr->opcode;
+	post->flags = wr->send_flags & POST_FLAGS;
 	if (sig_all)
 		post->flags |= SHIFT_WR_SIGNALED;
 	switch (wr->opcode) {

@@ -93,15 +93,16 @@ static int post_data(struct shift_post_ring *r, struct shift_post *post,
 
 /**
  * shift_post_ring_add() - a request was posted
- * @r: the record; the request is at shift_post_ring_next(), if there is room.
+ * @r: the record.
+ * @post: the request at shift_post_ring_next(); NULL: there is no room.
  * @sge: its SGEs; with SHIFT_WR_INLINE they name memory of the kernel.
  *
  * Return: 0; -ENOSPC: more are outstanding than fit; -EINVAL: it has more data than fit.  After an
  * error the record is lost.  -ENODATA: it was lost before.
  */
-int shift_post_ring_add(struct shift_post_ring *r, const struct shift_sge *sge)
+int shift_post_ring_add(struct shift_post_ring *r, struct shift_post *post,
+			const struct shift_sge *sge)
 {
-	struct shift_post *post = shift_post_ring_next(r);
 	int err;
 
 	if (r->lost)
@@ -116,16 +117,17 @@ int shift_post_ring_add(struct shift_post_ring *r, const struct shift_sge *sge)
 
 /**
  * shift_post_ring_keep() - a request was posted, and is kept back from the driver
- * @r: the record, which is not lost; the request is as for shift_post_ring_add().
- * @sge: as shift_post_ring_add().
+ * @r: the record, which is not lost.
+ * @post: as shift_post_ring_add().
+ * @sge: the same.
  *
  * The driver cannot refuse it, so this does.  The record stays as it is then.
  *
  * Return: 0; -ENOMEM: it is full; -EINVAL: the request has more data than fit.
  */
-int shift_post_ring_keep(struct shift_post_ring *r, const struct shift_sge *sge)
+int shift_post_ring_keep(struct shift_post_ring *r, struct shift_post *post,
+			 const struct shift_sge *sge)
 {
-	struct shift_post *post = shift_post_ring_next(r);
 	int err = post ? post_data(r, post, sge) : -ENOMEM;
 
 	if (err)
@@ -135,14 +137,20 @@ int shift_post_ring_keep(struct shift_post_ring *r, const struct shift_sge *sge)
 	return 0;
 }
 
+/* The PSN behind a request that begins at @psn. */
+static u32 post_ends(const struct shift_post_ring *r, const struct shift_post *post, u32 psn)
+{
+	if (!r->mtu)
+		return psn;
+	return (psn + shift_wr_packets(post->opcode, post->length, r->mtu)) & SHIFT_PSN_MASK;
+}
+
 /* Forget the oldest request. */
 static void post_drop(struct shift_post_ring *r)
 {
 	const struct shift_post *post = (struct shift_post *)shift_post_ring_slot(r, r->tail);
 
-	if (r->mtu)
-		r->psn = (r->psn + shift_wr_packets(post->opcode, post->length, r->mtu)) &
-			 SHIFT_PSN_MASK;
+	r->psn = post_ends(r, post, r->psn);
 	r->tail++;
 }
 
@@ -160,22 +168,24 @@ static void post_drop(struct shift_post_ring *r)
 int shift_post_ring_done(struct shift_post_ring *r, u64 wr_id)
 {
 	const struct shift_post *post;
-	u64 seq;
+	u64 seq = r->tail;
+	u32 psn = r->psn;
 
 	if (r->lost)
 		return -ENODATA;
-	for (seq = r->tail; seq != r->head; seq++) {
-		post = (struct shift_post *)shift_post_ring_slot(r, seq);
-		if (post->flags & SHIFT_WR_SIGNALED)
+	while (seq != r->head) {
+		post = (struct shift_post *)shift_post_ring_slot(r, seq++);
+		psn = post_ends(r, post, psn);
+		if (!(post->flags & SHIFT_WR_SIGNALED))
+			continue;
+		if (post->wr_id != wr_id)
 			break;
+		r->tail = seq;
+		r->psn = psn;
+		return 0;
 	}
-	if (seq == r->head || post->wr_id != wr_id) {
-		r->lost = true;
-		return -EINVAL;
-	}
-	while (r->tail <= seq)
-		post_drop(r);
-	return 0;
+	r->lost = true;
+	return -EINVAL;
 }
 
 /**
@@ -191,6 +201,13 @@ void shift_post_ring_complete(struct shift_post_ring *r, u32 seq)
 		return;
 	while (n--)
 		post_drop(r);
+}
+
+static bool is_atomic(u32 opcode)
+{
+	return opcode == SHIFT_WR_ATOMIC_CMP_AND_SWP || opcode == SHIFT_WR_ATOMIC_FETCH_AND_ADD ||
+	       opcode == SHIFT_WR_MASKED_ATOMIC_CMP_AND_SWP ||
+	       opcode == SHIFT_WR_MASKED_ATOMIC_FETCH_AND_ADD;
 }
 
 /**
@@ -214,12 +231,14 @@ int shift_post_decode(const void *slot, u32 slot_size, struct shift_wr *wr)
 		.imm = post->imm,
 		.rkey = post->rkey,
 		.remote_addr = post->remote_addr,
-		.compare_add = post->compare_add,
-		.swap = post->swap,
-		.compare_mask = post->compare_mask,
-		.swap_mask = post->swap_mask,
 		.access = post->access,
 	};
+	if (is_atomic(post->opcode)) {
+		wr->compare_add = post->compare_add;
+		wr->swap = post->swap;
+		wr->compare_mask = post->compare_mask;
+		wr->swap_mask = post->swap_mask;
+	}
 	if (post->flags & SHIFT_WR_INLINE) {
 		if (post->length > slot_size - sizeof(*post))
 			return -EINVAL;

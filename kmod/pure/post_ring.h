@@ -15,7 +15,7 @@
  * struct shift_post - a request, as it begins a slot
  * @wr_id: the user's.
  * @remote_addr: remote address.
- * @compare_add, @swap, @compare_mask, @swap_mask: of atomics.
+ * @compare_add, @swap, @compare_mask, @swap_mask: of atomics; anything else of others.
  * @mr: what is registered: struct ib_mr.
  * @length: bytes in all; set by shift_post_ring_add().
  * @imm: immediate data (network order), or the key to invalidate.
@@ -67,8 +67,10 @@ u32 shift_post_slot_size(u32 max_sge, u32 max_inline);
 void shift_post_ring_init(struct shift_post_ring *r, void *mem, u32 slots, u32 slot_size);
 void shift_post_ring_start(struct shift_post_ring *r);
 void shift_post_ring_count(struct shift_post_ring *r, u32 psn, u32 mtu);
-int shift_post_ring_add(struct shift_post_ring *r, const struct shift_sge *sge);
-int shift_post_ring_keep(struct shift_post_ring *r, const struct shift_sge *sge);
+int shift_post_ring_add(struct shift_post_ring *r, struct shift_post *post,
+			const struct shift_sge *sge);
+int shift_post_ring_keep(struct shift_post_ring *r, struct shift_post *post,
+			 const struct shift_sge *sge);
 int shift_post_ring_done(struct shift_post_ring *r, u64 wr_id);
 void shift_post_ring_complete(struct shift_post_ring *r, u32 seq);
 int shift_post_decode(const void *slot, u32 slot_size, struct shift_wr *wr);

@@ -209,6 +209,10 @@ static bool qp_detach(struct shift_qp *sqp)
 	if (!shift_untrack(sdev, &sqp->obj))
 		return false;
 	xa_cmpxchg(&sdev->qpn, sqp->qpn, sqp, NULL, 0);
+	if (sqp->kernel) {
+		shift_kernel_cq_lose(sqp->scq->kernel, sqp->qp);
+		shift_kernel_cq_lose(sqp->rcq->kernel, sqp->qp);
+	}
 
 	/* nothing is queued for it from here on */
 	spin_lock_bh(&sqp->inbox_lock);

@@ -25,7 +25,7 @@ static int post_add(struct shift_post_ring *r, const struct shift_post *post,
 
 	if (next)
 		*next = *post;
-	return shift_post_ring_add(r, sge);
+	return shift_post_ring_add(r, next, sge);
 }
 
 static int post_keep(struct shift_post_ring *r, const struct shift_post *post,
@@ -35,7 +35,7 @@ static int post_keep(struct shift_post_ring *r, const struct shift_post *post,
 
 	if (next)
 		*next = *post;
-	return shift_post_ring_keep(r, sge);
+	return shift_post_ring_keep(r, next, sge);
 }
 
 static int add(struct shift_post_ring *r, u64 wr_id, u16 opcode, u16 flags, u32 length)

@@ -66,13 +66,15 @@ static void and_back(struct ktap *t, const struct ib_send_wr *wr)
 static void through(struct ktap *t, const struct ib_send_wr *wr, bool sig_all)
 {
 	struct shift_post_ring ring;
+	struct shift_post *post;
 
 	memset(&got, 0xff, sizeof(got));
 	memset(memory, 0xff, sizeof(memory));
 	shift_post_ring_init(&ring, memory, 1, shift_post_slot_size(SGES, 64));
 	ASSERT(t, ring.slot_size <= sizeof(memory));
-	shift_post_of_send(shift_post_ring_next(&ring), wr, sig_all);
-	ASSERT(t, !shift_post_ring_add(&ring, shift_post_sges(wr->sg_list)));
+	post = shift_post_ring_next(&ring);
+	shift_post_of_send(post, wr, sig_all);
+	ASSERT(t, !shift_post_ring_add(&ring, post, shift_post_sges(wr->sg_list)));
 	ASSERT(t, !shift_post_decode(memory, ring.slot_size, &got));
 	EXPECT_EQ(t, got.wr_id, wr->wr_id);
 	EXPECT_EQ(t, got.opcode, wr->opcode);
@@ -197,11 +199,13 @@ static void receive(struct ktap *t)
 {
 	struct ib_recv_wr wr = { .wr_id = 0x99, .sg_list = sges, .num_sge = SGES };
 	struct shift_post_ring ring;
+	struct shift_post *post;
 	struct ib_recv_wr back;
 
 	shift_post_ring_init(&ring, memory, 1, shift_post_slot_size(SGES, 0));
-	shift_post_of_recv(shift_post_ring_next(&ring), &wr);
-	ASSERT(t, !shift_post_ring_add(&ring, shift_post_sges(wr.sg_list)));
+	post = shift_post_ring_next(&ring);
+	shift_post_of_recv(post, &wr);
+	ASSERT(t, !shift_post_ring_add(&ring, post, shift_post_sges(wr.sg_list)));
 	ASSERT(t, !shift_post_decode(memory, ring.slot_size, &got));
 	same_sges(t);
 	shift_recv_of_post(&back, (u8 *)memory);
