@@ -84,9 +84,9 @@ struct shift_mr *shift_kernel_mr_shadow(const struct ib_mr *mr)
 }
 
 /* The MR that an operation is about, or NULL; RCU. */
-static struct shift_mr *mr_of_op(const struct shift_qp *sqp, const struct shift_kernel_mr_op *op)
+static struct shift_mr *mr_of_op(const struct shift_qp *sqp, struct shift_kernel_mr_op op)
 {
-	return sqp->spd && shift_kernel_mr_local(op->opcode) ? mr_of(sqp->spd, op->key) : NULL;
+	return sqp->spd && shift_kernel_mr_local(op.opcode) ? mr_of(sqp->spd, op.key) : NULL;
 }
 
 /* The device has a registration, unless the peer has invalidated it since. */
@@ -116,38 +116,38 @@ static void mr_gone(struct shift_kernel_mr *kernel, u32 key, u8 path)
  *
  * Context: any.
  */
-void shift_kernel_mr_posted(struct shift_qp *sqp, const struct shift_kernel_mr_op *op, u8 path)
+void shift_kernel_mr_posted(struct shift_qp *sqp, struct shift_kernel_mr_op op, u8 path)
 {
 	struct shift_mr *smr;
 	unsigned long flags;
 
-	if (op->opcode != SHIFT_WR_REG_MR)
+	if (op.opcode != SHIFT_WR_REG_MR)
 		return;
 	rcu_read_lock();
 	smr = mr_of_op(sqp, op);
 	if (smr) {
 		spin_lock_irqsave(&smr->kernel->lock, flags);
-		mr_posted(sqp, smr->kernel, op->key, path);
+		mr_posted(sqp, smr->kernel, op.key, path);
 		spin_unlock_irqrestore(&smr->kernel->lock, flags);
 	}
 	rcu_read_unlock();
 }
 
 static void mr_executed(struct shift_qp *sqp, struct shift_kernel_mr *kernel,
-			const struct shift_kernel_mr_op *op, u8 path)
+			struct shift_kernel_mr_op op, u8 path)
 {
 	struct shift_kernel_mr_on *on = &kernel->on[shift_path_device(path)];
 
 	lockdep_assert_held(&kernel->lock);
-	if (op->opcode == SHIFT_WR_LOCAL_INV) {
-		mr_gone(kernel, op->key, path);
+	if (op.opcode == SHIFT_WR_LOCAL_INV) {
+		mr_gone(kernel, op.key, path);
 		return;
 	}
-	mr_posted(sqp, kernel, op->key, path);
-	on->sure = on->valid && on->key == op->key;
-	kernel->key = op->key;
-	kernel->access = op->access;
-	kernel->live = !kernel->any_gone || kernel->gone != op->key;
+	mr_posted(sqp, kernel, op.key, path);
+	on->sure = on->valid && on->key == op.key;
+	kernel->key = op.key;
+	kernel->access = op.access;
+	kernel->live = !kernel->any_gone || kernel->gone != op.key;
 }
 
 /**
@@ -156,21 +156,18 @@ static void mr_executed(struct shift_qp *sqp, struct shift_kernel_mr *kernel,
  * @op: the operation.
  * @path: of the device.
  *
- * Context: any.
+ * Context: any; RCU.
  */
-void shift_kernel_mr_executed(struct shift_qp *sqp, const struct shift_kernel_mr_op *op, u8 path)
+void shift_kernel_mr_executed(struct shift_qp *sqp, struct shift_kernel_mr_op op, u8 path)
 {
-	struct shift_mr *smr;
+	struct shift_mr *smr = mr_of_op(sqp, op);
 	unsigned long flags;
 
-	rcu_read_lock();
-	smr = mr_of_op(sqp, op);
-	if (smr) {
-		spin_lock_irqsave(&smr->kernel->lock, flags);
-		mr_executed(sqp, smr->kernel, op, path);
-		spin_unlock_irqrestore(&smr->kernel->lock, flags);
-	}
-	rcu_read_unlock();
+	if (!smr)
+		return;
+	spin_lock_irqsave(&smr->kernel->lock, flags);
+	mr_executed(sqp, smr->kernel, op, path);
+	spin_unlock_irqrestore(&smr->kernel->lock, flags);
 }
 
 /**
@@ -179,23 +176,18 @@ void shift_kernel_mr_executed(struct shift_qp *sqp, const struct shift_kernel_mr
  * @key: the key, as the user knows it.
  * @path: where it was received.
  *
- * Context: any.
+ * Context: any; RCU.
  */
 void shift_kernel_mr_invalidated(struct shift_qp *sqp, u32 key, u8 path)
 {
-	struct shift_mr *smr;
+	struct shift_mr *smr = sqp->spd ? mr_of(sqp->spd, key) : NULL;
 	unsigned long flags;
 
-	if (!sqp->spd)
+	if (!smr)
 		return;
-	rcu_read_lock();
-	smr = mr_of(sqp->spd, key);
-	if (smr) {
-		spin_lock_irqsave(&smr->kernel->lock, flags);
-		mr_gone(smr->kernel, key, path);
-		spin_unlock_irqrestore(&smr->kernel->lock, flags);
-	}
-	rcu_read_unlock();
+	spin_lock_irqsave(&smr->kernel->lock, flags);
+	mr_gone(smr->kernel, key, path);
+	spin_unlock_irqrestore(&smr->kernel->lock, flags);
 }
 
 /**

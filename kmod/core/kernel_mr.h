@@ -101,8 +101,8 @@ void shift_kernel_mr_del(struct shift_kernel_mr *kernel);
 struct shift_mr *shift_kernel_mr_shadow(const struct ib_mr *mr);	/* RCU */
 void shift_kernel_mr_mapped(struct shift_mr *smr, struct scatterlist *sg, int nents,
 			    unsigned int offset, int mapped);
-void shift_kernel_mr_posted(struct shift_qp *sqp, const struct shift_kernel_mr_op *op, u8 path);
-void shift_kernel_mr_executed(struct shift_qp *sqp, const struct shift_kernel_mr_op *op, u8 path);
+void shift_kernel_mr_posted(struct shift_qp *sqp, struct shift_kernel_mr_op op, u8 path);
+void shift_kernel_mr_executed(struct shift_qp *sqp, struct shift_kernel_mr_op op, u8 path);
 void shift_kernel_mr_invalidated(struct shift_qp *sqp, u32 key, u8 path);
 u32 shift_kernel_mr_shown(const struct shift_qp *sqp, u32 wire, u8 path);
 struct ib_mr *shift_kernel_mr_of(const struct shift_mr *smr, u8 path);

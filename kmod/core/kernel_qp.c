@@ -78,37 +78,25 @@ void shift_kernel_qp_free(struct shift_kernel_qp *kernel)
 	kfree(kernel);
 }
 
-/* What a record was before a post. */
-struct queue_before {
-	u64 head;
-	bool lost;
-};
-
-static struct queue_before queue_before(const struct shift_kernel_queue *queue)
-{
-	lockdep_assert_held(&queue->lock);
-	return (struct queue_before) { .head = queue->ring.head, .lost = queue->ring.lost };
-}
-
 /*
- * The driver has answered a post that was recorded when the record was as @before.  A request that
- * it has taken may be completed and freed by now, so it is not asked which ones they were: if it
- * has taken a part of them, the record is lost.
+ * The driver has answered a post that was recorded behind @head.  A request that it has taken may be
+ * completed and freed by now, so it is not asked which ones they were: if it has taken a part of
+ * them, the record is lost.
  */
-static void queue_posted(struct shift_kernel_queue *queue, struct queue_before before, bool all,
+static void queue_posted(struct shift_kernel_queue *queue, u64 head, bool lost, bool refused,
 			 bool none)
 {
 	struct shift_post_ring *ring = &queue->ring;
 
 	lockdep_assert_held(&queue->lock);
 	if (unlikely(none)) {
-		ring->head = before.head;
-		ring->lost = before.lost;
-	} else if (unlikely(!all)) {
+		ring->head = head;
+		ring->lost = lost;
+	} else if (unlikely(refused)) {
 		ring->lost = true;
 	}
-	shift_stat_add(SHIFT_STAT_KERNEL_POSTS, ring->head - before.head);
-	if (unlikely(ring->lost && !before.lost))
+	shift_stat_add(SHIFT_STAT_KERNEL_POSTS, ring->head - head);
+	if (unlikely(ring->lost && !lost))
 		shift_stat_inc(SHIFT_STAT_KERNEL_LOST);
 }
 
@@ -119,36 +107,37 @@ static void queue_posted(struct shift_kernel_queue *queue, struct queue_before b
 static bool queue_keeps(const struct shift_qp *sqp, const struct shift_kernel_queue *queue)
 {
 	lockdep_assert_held(&queue->lock);
-	return !queue->stopped && !queue->ring.lost &&
-	       (queue->ring.kept || test_bit(SHIFT_QPB_GATED, &sqp->pend.flags));
+	return (queue->ring.kept || test_bit(SHIFT_QPB_GATED, &sqp->pend.flags)) &&
+	       !queue->stopped && !queue->ring.lost;
 }
 
 /* Where the next request goes, written there; NULL: there is no room. */
-static struct shift_post *write_send(struct shift_qp *sqp, const struct ib_send_wr *wr)
+static struct shift_post *write_send(struct shift_post_ring *ring, const struct ib_send_wr *wr,
+				     bool sig_all)
 {
-	struct shift_post *post = shift_post_ring_next(&sqp->kernel->send.ring);
+	struct shift_post *post = shift_post_ring_next(ring);
 
 	if (post)
-		shift_post_of_send(post, wr, sqp->app.sig_all);
+		shift_post_of_send(post, wr, sig_all);
 	return post;
 }
 
-static struct shift_post *write_recv(struct shift_qp *sqp, const struct ib_recv_wr *wr)
+static struct shift_post *write_recv(struct shift_post_ring *ring, const struct ib_recv_wr *wr)
 {
-	struct shift_post *post = shift_post_ring_next(&sqp->kernel->recv.ring);
+	struct shift_post *post = shift_post_ring_next(ring);
 
 	if (post)
 		shift_post_of_recv(post, wr);
 	return post;
 }
 
-static int keep_sends(struct shift_qp *sqp, const struct ib_send_wr *wr,
-		      const struct ib_send_wr **bad_wr)
+static noinline int keep_sends(struct shift_post_ring *ring, const struct ib_send_wr *wr,
+			       const struct ib_send_wr **bad_wr, bool sig_all)
 {
 	int err;
 
 	for (; wr; wr = wr->next) {
-		err = shift_post_ring_keep(&sqp->kernel->send.ring, write_send(sqp, wr),
+		err = shift_post_ring_keep(ring, write_send(ring, wr, sig_all),
 					   shift_post_sges(wr->sg_list));
 		if (err) {
 			*bad_wr = wr;
@@ -158,13 +147,13 @@ static int keep_sends(struct shift_qp *sqp, const struct ib_send_wr *wr,
 	return 0;
 }
 
-static int keep_recvs(struct shift_qp *sqp, const struct ib_recv_wr *wr,
-		      const struct ib_recv_wr **bad_wr)
+static noinline int keep_recvs(struct shift_post_ring *ring, const struct ib_recv_wr *wr,
+			       const struct ib_recv_wr **bad_wr)
 {
 	int err;
 
 	for (; wr; wr = wr->next) {
-		err = shift_post_ring_keep(&sqp->kernel->recv.ring, write_recv(sqp, wr),
+		err = shift_post_ring_keep(ring, write_recv(ring, wr),
 					   shift_post_sges(wr->sg_list));
 		if (err) {
 			*bad_wr = wr;
@@ -192,30 +181,32 @@ int shift_kernel_post_send(struct shift_qp *sqp, struct ib_qp *qp, const struct 
 			   const struct ib_send_wr **bad_wr, bool *kept)
 {
 	struct shift_kernel_queue *queue = &sqp->kernel->send;
-	const struct ib_send_wr *bad = wr, *each;
-	struct queue_before before;
+	struct shift_post_ring *ring = &queue->ring;
+	const struct ib_send_wr *each;
 	unsigned long flags;
+	bool lost;
+	u64 head;
 	int err;
 
 	spin_lock_irqsave(&queue->lock, flags);
 	/* the first one since RTS, which has set both */
-	if (unlikely(!queue->ring.mtu))
-		shift_post_ring_count(&queue->ring, sqp->app.sq_psn, sqp->app.mtu);
-	before = queue_before(queue);
+	if (unlikely(!ring->mtu))
+		shift_post_ring_count(ring, sqp->app.sq_psn, sqp->app.mtu);
 	*kept = queue_keeps(sqp, queue);
-	if (*kept) {
-		err = keep_sends(sqp, wr, &bad);
+	if (unlikely(*kept)) {
+		err = keep_sends(ring, wr, bad_wr, sqp->app.sig_all);
 		goto out;
 	}
-	for (each = wr; each && !queue->stopped; each = each->next)
-		shift_post_ring_add(&queue->ring, write_send(sqp, each),
+	head = ring->head;
+	lost = ring->lost;
+	for (each = queue->stopped ? NULL : wr; each; each = each->next)
+		shift_post_ring_add(ring, write_send(ring, each, sqp->app.sig_all),
 				    shift_post_sges(each->sg_list));
-	err = sqp->sdev->saved.post_send(qp, wr, &bad);
-	queue_posted(queue, before, !err, err && bad == wr);
+	*bad_wr = wr;
+	err = sqp->sdev->saved.post_send(qp, wr, bad_wr);
+	queue_posted(queue, head, lost, err, err && *bad_wr == wr);
 out:
 	spin_unlock_irqrestore(&queue->lock, flags);
-	if (err)
-		*bad_wr = bad;
 	return err;
 }
 
@@ -234,27 +225,28 @@ int shift_kernel_post_recv(struct shift_qp *sqp, struct ib_qp *qp, const struct 
 			   const struct ib_recv_wr **bad_wr, bool *kept)
 {
 	struct shift_kernel_queue *queue = &sqp->kernel->recv;
-	const struct ib_recv_wr *bad = wr, *each;
-	struct queue_before before;
+	struct shift_post_ring *ring = &queue->ring;
+	const struct ib_recv_wr *each;
 	unsigned long flags;
+	bool lost;
+	u64 head;
 	int err;
 
 	spin_lock_irqsave(&queue->lock, flags);
-	before = queue_before(queue);
 	*kept = queue_keeps(sqp, queue);
-	if (*kept) {
-		err = keep_recvs(sqp, wr, &bad);
+	if (unlikely(*kept)) {
+		err = keep_recvs(ring, wr, bad_wr);
 		goto out;
 	}
-	for (each = wr; each && !queue->stopped; each = each->next)
-		shift_post_ring_add(&queue->ring, write_recv(sqp, each),
-				    shift_post_sges(each->sg_list));
-	err = sqp->sdev->saved.post_recv(qp, wr, &bad);
-	queue_posted(queue, before, !err, err && bad == wr);
+	head = ring->head;
+	lost = ring->lost;
+	for (each = queue->stopped ? NULL : wr; each; each = each->next)
+		shift_post_ring_add(ring, write_recv(ring, each), shift_post_sges(each->sg_list));
+	*bad_wr = wr;
+	err = sqp->sdev->saved.post_recv(qp, wr, bad_wr);
+	queue_posted(queue, head, lost, err, err && *bad_wr == wr);
 out:
 	spin_unlock_irqrestore(&queue->lock, flags);
-	if (err)
-		*bad_wr = bad;
 	return err;
 }
 
@@ -281,6 +273,11 @@ void shift_kernel_qp_stop(struct shift_qp *sqp)
 	queue_stop(&sqp->kernel->recv);
 }
 
+static const struct shift_post *post_at(const struct shift_kernel_queue *queue, u64 seq)
+{
+	return (struct shift_post *)shift_post_ring_slot(&queue->ring, seq);
+}
+
 /**
  * shift_kernel_qp_op - a send request, if it is an operation on an MR
  * @sqp: a kernel user's QP.
@@ -290,9 +287,8 @@ void shift_kernel_qp_stop(struct shift_qp *sqp)
  */
 struct shift_kernel_mr_op shift_kernel_qp_op(const struct shift_qp *sqp, u64 seq)
 {
-	const struct shift_post *post;
+	const struct shift_post *post = post_at(&sqp->kernel->send, seq);
 
-	post = (struct shift_post *)shift_post_ring_slot(&sqp->kernel->send.ring, seq);
 	return (struct shift_kernel_mr_op) {
 		.opcode = post->opcode,
 		.key = post->opcode == SHIFT_WR_REG_MR ? post->rkey : post->imm,
@@ -317,9 +313,8 @@ static bool queue_is_due(const struct shift_qp *sqp, bool *local)
 	if (queue->stopped || queue->taken || ring->lost)
 		return false;
 	for (seq = ring->tail; seq < ring->head && !(due && *local); seq++) {
-		const struct shift_post *post;
+		const struct shift_post *post = post_at(queue, seq);
 
-		post = (struct shift_post *)shift_post_ring_slot(ring, seq);
 		due |= post->flags & SHIFT_WR_SIGNALED;
 		*local |= seq > ring->tail && shift_kernel_mr_local(post->opcode);
 	}
@@ -364,12 +359,19 @@ static void queue_done(struct shift_qp *sqp, struct shift_kernel_queue *queue, u
 	err = shift_post_ring_done(&queue->ring, wr_id);
 	if (err && err != -ENODATA)
 		shift_stat_inc(SHIFT_STAT_KERNEL_LOST);
-	for (; queue == &sqp->kernel->send && seq < queue->ring.tail; seq++) {
-		struct shift_kernel_mr_op op = shift_kernel_qp_op(sqp, seq);
+	for (; queue == &sqp->kernel->send && seq != queue->ring.tail; seq++)
+		if (shift_kernel_mr_local(post_at(queue, seq)->opcode))
+			shift_kernel_mr_executed(sqp, shift_kernel_qp_op(sqp, seq),
+						 SHIFT_PATH_DEFAULT);
+}
 
-		if (shift_kernel_mr_local(op.opcode))
-			shift_kernel_mr_executed(sqp, &op, SHIFT_PATH_DEFAULT);
-	}
+/* An error stays in the record: it does not say of which queue it is, and may not be shown. */
+static void error_polled(struct shift_kernel_qp *kernel, u32 status)
+{
+	if (status == IB_WC_WR_FLUSH_ERR)
+		WRITE_ONCE(kernel->flushed, true);
+	else if (!READ_ONCE(kernel->cause))
+		WRITE_ONCE(kernel->cause, status);
 }
 
 /**
@@ -377,10 +379,7 @@ static void queue_done(struct shift_qp *sqp, struct shift_kernel_queue *queue, u
  * @sqp: a kernel user's QP.
  * @wc: its completion.
  *
- * What has an error stays in the record: it does not say of which queue it is, and it may be that
- * the user is not shown it.
- *
- * Context: interrupts are disabled; poll_lock of the CQ.
+ * Context: RCU; interrupts are disabled; poll_lock of the CQ.
  * Return: false: it is to be dropped, as the request is in the ledger.
  */
 bool shift_kernel_polled(struct shift_qp *sqp, const struct ib_wc *wc)
@@ -390,13 +389,8 @@ bool shift_kernel_polled(struct shift_qp *sqp, const struct ib_wc *wc)
 	struct shift_kernel_queue *queue;
 	bool shown;
 
-	if (wc->status == IB_WC_WR_FLUSH_ERR) {
-		WRITE_ONCE(kernel->flushed, true);
-		return true;
-	}
-	if (wc->status) {
-		if (!READ_ONCE(kernel->cause))
-			WRITE_ONCE(kernel->cause, wc->status);
+	if (unlikely(wc->status)) {
+		error_polled(kernel, wc->status);
 		return true;
 	}
 	queue = wc->opcode & IB_WC_RECV ? &kernel->recv : &kernel->send;

@@ -10,11 +10,7 @@
 #include "core/stat.h"
 #include "pure/fsm.h"
 
-struct shift_stats {
-	unsigned long n[__SHIFT_STAT_MAX];
-};
-
-static DEFINE_PER_CPU(struct shift_stats, shift_stats);
+DEFINE_PER_CPU(struct shift_stats, shift_stats);
 
 static const char * const shift_stat_names[] = {
 	[SHIFT_STAT_FAULTS]		= "faults",
@@ -57,18 +53,6 @@ static const char * const shift_stat_names[] = {
 };
 
 static_assert(ARRAY_SIZE(shift_stat_names) == __SHIFT_STAT_MAX);
-
-/**
- * shift_stat_add - count
- * @stat: what.
- * @n: how many.
- *
- * Context: any.
- */
-void shift_stat_add(enum shift_stat stat, unsigned long n)
-{
-	this_cpu_add(shift_stats.n[stat], n);
-}
 
 /**
  * shift_stat_read - the value of a counter

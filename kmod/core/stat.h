@@ -3,6 +3,7 @@
 #ifndef SHIFT_CORE_STAT_H
 #define SHIFT_CORE_STAT_H
 
+#include <linux/percpu.h>
 #include <linux/types.h>
 
 struct shift_dev;
@@ -63,10 +64,26 @@ enum shift_stat {
 	__SHIFT_STAT_MAX
 };
 
+struct shift_stats {
+	unsigned long n[__SHIFT_STAT_MAX];
+};
+
 /* stat.c */
-void shift_stat_add(enum shift_stat stat, unsigned long n);
+DECLARE_PER_CPU(struct shift_stats, shift_stats);
 u64 shift_stat_read(enum shift_stat stat);
 const char *shift_stat_name(enum shift_stat stat);
+
+/**
+ * shift_stat_add - count
+ * @stat: what.
+ * @n: how many.
+ *
+ * Context: any.
+ */
+static inline void shift_stat_add(enum shift_stat stat, unsigned long n)
+{
+	this_cpu_add(shift_stats.n[stat], n);
+}
 
 static inline void shift_stat_inc(enum shift_stat stat)
 {

@@ -53,16 +53,21 @@ void shift_post_ring_count(struct shift_post_ring *r, u32 psn, u32 mtu)
 }
 
 /* Copy the data that the kernel user wants to have sent from its own memory. */
-static int post_copy_inline(u8 *to, u32 room, const struct shift_sge *sge, u32 num_sge)
+static int post_copy_inline(struct shift_post *post, u32 room, const struct shift_sge *sge)
 {
+	u8 *to = (u8 *)(post + 1);
 	u32 i;
 
-	for (i = 0; i < num_sge; i++) {
+	if (post->num_sge > 0xffff)
+		return -EINVAL;
+	post->length = 0;
+	for (i = 0; i < post->num_sge; i++) {
 		if (sge[i].length > room)
 			return -EINVAL;
 		memcpy(to, (const void *)(uintptr_t)sge[i].addr, sge[i].length);
 		to += sge[i].length;
 		room -= sge[i].length;
+		post->length += sge[i].length;
 	}
 	return 0;
 }
@@ -75,20 +80,16 @@ static int post_data(struct shift_post_ring *r, struct shift_post *post,
 	struct shift_sge *to = (struct shift_sge *)(post + 1);
 	u64 length = 0;
 
-	if (post->num_sge > 0xffff)
-		return -EINVAL;
-	for (i = 0; i < post->num_sge; i++)
-		length += sge[i].length;
-	if (length > SHIFT_WR_MAX_LENGTH)
-		return -EINVAL;
-	post->length = (u32)length;
 	if (post->flags & SHIFT_WR_INLINE)
-		return post_copy_inline((u8 *)to, room, sge, post->num_sge);
+		return post_copy_inline(post, room, sge);
 	if (post->num_sge > room / sizeof(*sge))
 		return -EINVAL;
-	for (i = 0; i < post->num_sge; i++)
+	for (i = 0; i < post->num_sge; i++) {
 		to[i] = sge[i];
-	return 0;
+		length += sge[i].length;
+	}
+	post->length = (u32)length;
+	return length > SHIFT_WR_MAX_LENGTH ? -EINVAL : 0;
 }
 
 /**

@@ -40,6 +40,8 @@ def nvme_run(way, count, bed):
     nvme.serve()
     nvme.connect()
     nvme.host.push("/usr/bin/fio")
+    # with an event on, the kernel notes each change of a processor's task
+    nvme.host.run(f"echo 0 >{shift.STEPS}/events/shift/enable")
     times = [times_of(nvme.host)]
     nvme.host.must(f"sleep {IDLE}", timeout=300)
     times.append(times_of(nvme.host))

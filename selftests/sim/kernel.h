@@ -520,7 +520,9 @@ static inline void get_task_comm(char *to, struct task_struct *t) { strcpy(to, "
 static inline bool capable(int cap) { return true; }
 u32 get_random_u32(void);
 void get_random_bytes(void *buf, size_t len);
+struct scatterlist { u64 dma_address; unsigned int dma_length; };
 #define DEFINE_PER_CPU(type, name) __typeof__(type) name
+#define DECLARE_PER_CPU(type, name) extern __typeof__(type) name
 #define this_cpu_add(v, n) ((v) += (n))
 #define for_each_possible_cpu(c) for (c = 0; c < 1; c++)
 #define per_cpu_ptr(p, c) (p)

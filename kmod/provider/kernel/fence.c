@@ -91,7 +91,7 @@ static int fill_ledger(struct shift_qp *sqp)
 		struct shift_kernel_mr_op op = shift_kernel_qp_op(sqp, l->head);
 		bool bad = shift_kernel_decode(sqp, l->head, &wr);
 
-		shift_kernel_mr_posted(sqp, &op, SHIFT_PATH_DEFAULT);
+		shift_kernel_mr_posted(sqp, op, SHIFT_PATH_DEFAULT);
 		if (shift_replay_enter(sqp, bad ? NULL : &wr))
 			err = -EOPNOTSUPP;
 	}

@@ -36,7 +36,7 @@ static int mrs_build(struct shift_qp *sqp, const struct shift_wr *wr, u8 path,
 	} else {
 		to->wr.ex.invalidate_rkey = key;
 	}
-	shift_kernel_mr_posted(sqp, &op, path);
+	shift_kernel_mr_posted(sqp, op, path);
 	return 0;
 }
 
@@ -45,7 +45,9 @@ static void mrs_executed(struct shift_qp *sqp, u64 seq, u8 path)
 	struct shift_kernel_mr_op op = shift_kernel_qp_op(sqp, seq);
 
 	lockdep_assert_held(&sqp->ledger_lock);
-	shift_kernel_mr_executed(sqp, &op, path);
+	rcu_read_lock();
+	shift_kernel_mr_executed(sqp, op, path);
+	rcu_read_unlock();
 	shift_ledger_at(&sqp->rec.ledger, seq)->flags |= SHIFT_ENTRY_APPLIED;
 }
 
@@ -54,7 +56,9 @@ static u32 mrs_invalidated(struct shift_qp *sqp, u32 wire, u8 path)
 	u32 key = shift_kernel_mr_shown(sqp, wire, path);
 
 	lockdep_assert_held(&sqp->ledger_lock);
+	rcu_read_lock();
 	shift_kernel_mr_invalidated(sqp, key, path);
+	rcu_read_unlock();
 	return key;
 }
 

@@ -47,6 +47,7 @@ u64 shift_kernel_srq_wr_id(const struct shift_srq *ssrq, u32 recv_id) { return 0
 void shift_kernel_srq_completed(struct shift_qp *sqp, u64 next) { }
 void shift_kernel_cq_end(struct shift_kernel_cq *kernel) { }
 void shift_kernel_cq_free(struct shift_kernel_cq *kernel) { }
+void shift_kernel_cq_lose(struct shift_kernel_cq *kernel, const struct ib_qp *qp) { }
 void shift_kernel_cq_forget(struct shift_kernel_cq *kernel, const struct ib_qp *qp) { }
 int shift_kernel_cq_arm(struct shift_cq *scq, struct ib_cq *cq, enum ib_cq_notify_flags flags)
 {
@@ -75,6 +76,7 @@ enum shift_ulp shift_kernel_pd_user(const struct shift_dev *sdev, const struct i
 {
 	return SHIFT_ULP_NONE;
 }
+void shift_kernel_mr_del(struct shift_kernel_mr *kernel) { }
 int shift_kernel_lkey(const struct shift_pd *spd, u32 lkey, u8 path, u32 *key) { return -EACCES; }
 bool shift_kernel_rkey(const struct shift_pd *spd, const struct shift_mr *smr, u32 rkey, u32 *key)
 {

@@ -52,7 +52,7 @@ struct shift_qp *shift_qp_find_qpn(struct shift_dev *sdev, u32 qpn)
 	return NULL;
 }
 
-void shift_stat_add(enum shift_stat stat, unsigned long n) { }
+DEFINE_PER_CPU(struct shift_stats, shift_stats);
 bool shift_mw_enabled(const struct shift_dev *sdev) { return true; }
 bool shift_proof_holds(const struct shift_dev *sdev, u32 claims) { return !fuzz_refuses(); }
 bool shift_charge_qp(struct shift_qp *sqp, unsigned int num) { return !fuzz_refuses(); }
