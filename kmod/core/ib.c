@@ -77,6 +77,25 @@ const struct ib_gid_attr *shift_gid_find(struct ib_device *ibdev, const union ib
 }
 
 /**
+ * shift_gid_is_there - is there a GID at a place of the table of port 1?
+ * @ibdev: the device.
+ * @index: the place.
+ *
+ * The place of one that has gone, and that a QP still has, is not given to another one.
+ *
+ * Context: any that may take a spinlock.
+ */
+bool shift_gid_is_there(struct ib_device *ibdev, u16 index)
+{
+	const struct ib_gid_attr *attr = rdma_get_gid_attr(ibdev, 1, index);
+
+	if (IS_ERR(attr))
+		return false;
+	rdma_put_gid_attr(attr);
+	return true;
+}
+
+/**
  * shift_gid_is_ours - is the interface of a GID in the initial network namespace?
  * @ibdev: the device; its port 1 is looked at.
  * @index: of the GID in the port's table.

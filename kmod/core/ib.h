@@ -10,6 +10,7 @@
 #define SHIFT_VLAN_ANY	0x10000
 
 bool shift_gid_is_ours(struct ib_device *ibdev, int index, const union ib_gid *gid, u32 *vlan);
+bool shift_gid_is_there(struct ib_device *ibdev, u16 index);
 const struct ib_gid_attr *shift_gid_find(struct ib_device *ibdev, const union ib_gid *gid,
 					 u32 vlan);
 /* first usable GID of port 1: RoCE v2, IPv4-mapped before global IPv6 */

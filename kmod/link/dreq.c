@@ -1,28 +1,33 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
  * RDMA CM's request to disconnect (DREQ) goes over the device on which the connection was made.  If
- * that path is dead it is sent over another path to the same node as well.
+ * that path is dead it is sent over another path to the same node as well.  If RDMA CM cannot make
+ * it, it is made here.
  * Documentation/internals/links.md, "Ends of connections".
  */
 #include <linux/sched/mm.h>
 #include <linux/slab.h>
 #include <rdma/ib_cache.h>
+#include <rdma/ib_cm.h>
 #include <rdma/ib_mad.h>
+#include <rdma/ibta_vol1_c12.h>
 #include "core/ib.h"
 #include "core/node.h"
 #include "core/stat.h"
 #include "link/link.h"
 #include "link/link_priv.h"
 
+#define CM_CLASS_VERSION	2	/* InfiniBand specification, volume 1, 16.7.1 */
 #define DREQ_MAX	1024	/* that wait, in all */
 /* ms for a link to show that its path is dead: longer than the retries of a conn */
 #define DREQ_LOOK	700
 
 /**
- * struct shift_dreq - a copy of a DREQ
+ * struct shift_dreq - a copy of a DREQ, or one that RDMA CM could not make
  * @entry: in the list of those that wait.
  * @dev: device that it was posted on; only compared.
  * @remote: GID that it was posted to.
+ * @made: it is no copy: nobody else has sent it.
  * @looked: the link was up when it was looked at first.
  * @due: jiffies: when it is looked at again.
  * @mad: the MAD.
@@ -31,7 +36,7 @@ struct shift_dreq {
 	struct list_head entry;
 	const struct ib_device *dev;
 	union ib_gid remote;
-	bool looked;
+	bool made, looked;
 	unsigned long due;
 	u8 mad[IB_MGMT_MAD_SIZE];
 };
@@ -47,6 +52,65 @@ static bool dreqs_closed = true;
 static struct task_struct *dreq_sender;
 static DECLARE_DELAYED_WORK(dreqs_work, dreq_work);
 
+static struct shift_dreq *dreq_new(const struct ib_device *dev, const union ib_gid *remote)
+{
+	struct shift_dreq *d = kzalloc(sizeof(*d), GFP_ATOMIC);
+
+	if (d) {
+		d->dev = dev;
+		d->remote = *remote;
+	}
+	return d;
+}
+
+/* The work item looks at it. */
+static void dreq_queue(struct shift_dreq *d)
+{
+	unsigned long flags;
+
+	spin_lock_irqsave(&dreq_lock, flags);
+	if (!dreqs_closed && num_dreqs < DREQ_MAX) {
+		num_dreqs++;
+		list_add_tail(&d->entry, &dreqs);
+		mod_delayed_work(shift_link_cm_wq, &dreqs_work, 0);
+		d = NULL;
+	}
+	spin_unlock_irqrestore(&dreq_lock, flags);
+	kfree(d);
+}
+
+/**
+ * shift_dreq_make - say the end of a connection that RDMA CM cannot say
+ * @dev: device on which the connection was made.
+ * @remote: GID of the peer.
+ * @local_id: number of it of RDMA CM here.
+ * @remote_id: the same of the peer's.
+ * @remote_qpn: the peer's QP.
+ *
+ * Context: any.  Source: InfiniBand specification, volume 1, 12.7.9.
+ */
+void shift_dreq_make(const struct ib_device *dev, const union ib_gid *remote, u32 local_id,
+		     u32 remote_id, u32 remote_qpn)
+{
+	struct shift_dreq *d = dreq_new(dev, remote);
+	struct cm_dreq_msg *msg;
+
+	if (!d)
+		return;
+	d->made = true;
+	msg = (struct cm_dreq_msg *)d->mad;
+	msg->hdr.base_version = IB_MGMT_BASE_VERSION;
+	msg->hdr.mgmt_class = IB_MGMT_CLASS_CM;
+	msg->hdr.class_version = CM_CLASS_VERSION;
+	msg->hdr.method = IB_MGMT_METHOD_SEND;
+	msg->hdr.attr_id = CM_DREQ_ATTR_ID;
+	msg->hdr.tid = cpu_to_be64((u64)remote_id << 32 | local_id);
+	IBA_SET(CM_DREQ_LOCAL_COMM_ID, msg, local_id);
+	IBA_SET(CM_DREQ_REMOTE_COMM_ID, msg, remote_id);
+	IBA_SET(CM_DREQ_REMOTE_QPN_EECN, msg, remote_qpn);
+	dreq_queue(d);
+}
+
 /**
  * shift_dreq_note - RDMA CM posts a DREQ
  * @dev: device that it is posted on.
@@ -58,26 +122,14 @@ static DECLARE_DELAYED_WORK(dreqs_work, dreq_work);
 void shift_dreq_note(const struct ib_device *dev, const union ib_gid *remote, const void *mad)
 {
 	struct shift_dreq *d;
-	unsigned long flags;
 
 	if (READ_ONCE(dreq_sender) == current || !shift_peer_knows(remote))
 		return;
-	d = kzalloc(sizeof(*d), GFP_ATOMIC);
+	d = dreq_new(dev, remote);
 	if (!d)
 		return;
-	d->dev = dev;
-	d->remote = *remote;
 	memcpy(d->mad, mad, sizeof(d->mad));
-
-	spin_lock_irqsave(&dreq_lock, flags);
-	if (!dreqs_closed && num_dreqs < DREQ_MAX) {
-		num_dreqs++;
-		list_add_tail(&d->entry, &dreqs);
-		mod_delayed_work(shift_link_cm_wq, &dreqs_work, 0);
-		d = NULL;
-	}
-	spin_unlock_irqrestore(&dreq_lock, flags);
-	kfree(d);
+	dreq_queue(d);
 }
 
 static void dreq_sent(struct ib_mad_agent *agent, struct ib_mad_send_wc *wc)
@@ -156,7 +208,7 @@ static bool dreq_handle(struct shift_dreq *d)
 {
 	struct shift_link *other;
 
-	if (shift_link_try(d->dev, &d->remote)) {
+	if (!d->made && shift_link_try(d->dev, &d->remote)) {
 		/* a second look, when a dead path would have been found out */
 		if (d->looked)
 			return true;

@@ -85,6 +85,25 @@ struct shift_link *shift_link_unuse(struct shift_link *link, struct shift_link_u
 void shift_link_guard(struct shift_link *link, const struct shift_link_user *user, bool on);
 /* RDMA CM posts a request to disconnect; any context */
 void shift_dreq_note(const struct ib_device *dev, const union ib_gid *remote, const void *mad);
+
+/**
+ * struct shift_cm_said - what a message of RDMA CM says of a connection
+ * @local_id: number of RDMA CM of who sends it.
+ * @remote_id: the same of the other one.
+ * @qpn: the sender's QP.
+ * @rep: it is a REP.
+ */
+struct shift_cm_said {
+	u32 local_id, remote_id, qpn;
+	bool rep;
+};
+
+/* connection.c */
+void shift_connection_note(const struct ib_device *dev, struct xarray *tracked,
+			   const union ib_gid *remote, const struct shift_cm_said *said);
+void shift_connection_made(const struct ib_device *dev, const struct shift_cm_said *said);
+void shift_connection_said(const struct ib_device *dev, const struct shift_cm_said *said);
+void shift_connection_ends(const struct ib_device *dev, u32 qpn, u32 remote_qpn, bool mute);
 u32 shift_link_id(const struct shift_link *link);
 const union ib_gid *shift_link_local(const struct shift_link *link);
 const union ib_gid *shift_link_remote(const struct shift_link *link);

@@ -252,6 +252,8 @@ bool shift_lane_welcome(struct shift_link *link, const u8 *boot_id);
 void shift_lane_up(struct shift_link *lane);
 void shift_lane_down(struct shift_link *lane, bool silent);
 void shift_lane_absolve(struct shift_link *lane);
+void shift_dreq_make(const struct ib_device *dev, const union ib_gid *remote, u32 local_id,
+		     u32 remote_id, u32 remote_qpn);
 void shift_dreq_init(void);
 void shift_dreq_uninit(void);
 void shift_neigh_note(struct shift_link *link, const struct rdma_dev_addr *addr);

@@ -14,6 +14,7 @@
 #include "core/qp.h"
 #include "core/stat.h"
 #include "failover/failover.h"
+#include "link/link.h"
 #include "mw/mw.h"
 #include "proxy/proxy.h"
 #include "pure/fsm.h"
@@ -197,6 +198,12 @@ out:
 	return err;
 }
 
+/* Has the address gone with which it was connected?  RDMA CM can send nothing from that any more. */
+static bool qp_is_mute(const struct shift_qp *sqp)
+{
+	return sqp->sdev->ibdev && !shift_gid_is_there(sqp->sdev->ibdev, sqp->app.sgid_index);
+}
+
 /*
  * The application's QP goes, because the application destroys it or because its device is removed.
  * When this returns true, the module touches neither the QP nor its rings nor the backup any more.
@@ -241,6 +248,7 @@ static bool qp_detach(struct shift_qp *sqp)
 	cancel_work_sync(&sqp->report.work);
 	shift_charge_drop(&sqp->charge);
 	shift_qp_look_drop(sqp);
+	shift_connection_ends(sdev->ibdev, sqp->qpn, sqp->app.dest_qpn, qp_is_mute(sqp));
 	shift_dev_uncount(sdev);
 	return true;
 }

@@ -271,14 +271,14 @@ def interface_down_ipv6(bed):
 def rping_interface_ipv6(bed):
     """The neighbour and the address go with the interface.
 
-    RDMA CM cannot say the end of a connection whose address has gone, and so the server is not
-    told.  The same program without the module does not get that far, and its server is not told,
-    either: see the control.
+    RDMA CM cannot say the end of a connection whose address has gone; the module does.  Without it
+    the program does not get that far, and its server is not told: see the control.
     """
-    address = v6_address(bed.nodes[1], 0)
+    client, server = bed.nodes[:2]
+    before = shift.stats(client)["disconnects"]
     with ipv6(bed):
-        rpings(bed, address, 1000, meanwhile=partial(interface_down_ipv6, bed),
-               serving_ends=False)
+        rpings(bed, v6_address(server, 0), 1000, meanwhile=partial(interface_down_ipv6, bed))
+        check(shift.stats(client)["disconnects"] == before + 1, "RDMA CM has said the end itself")
 
 
 @test("programs", "rping over IPv6, no module: an interface that goes down ends it", state=BARE)

@@ -151,6 +151,7 @@ bool shift_gid_is_ours(struct ib_device *ibdev, int index, const union ib_gid *g
 	return true;
 }
 
+bool shift_gid_is_there(struct ib_device *ibdev, u16 index) { return true; }
 const struct ib_gid_attr *shift_gid_find(struct ib_device *ibdev, const union ib_gid *gid,
 					 u32 vlan)
 {
