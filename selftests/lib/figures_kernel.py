@@ -127,6 +127,8 @@ def memory(kind, bed, _env):
     protecting = shift.loaded(user.host)
     if protecting:
         gone(bed)
+    if kind is Rds:
+        user.serve()    # its connections go with its module only
     before = taken(user.host)
     user.connect()
     if protecting:
