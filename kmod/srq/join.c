@@ -8,21 +8,23 @@
 #include "core/srq.h"
 #include "srq/srq.h"
 
-/* The SRQ keeps a CQ that completions of its receives come to.  Takes over *@held, if given. */
-static struct shift_srq_cq *link_new(struct shift_qp *sqp, struct shift_cq **held)
+/* For link_add(); kfree() frees it.  Not under ssrq->lock, which a member that moves waits for. */
+static struct shift_srq_cq *link_new(const struct shift_qp *sqp, const struct shift_cq *held)
 {
-	struct shift_srq_cq *link = NULL;
-
-	if (sqp->rcq && (!sqp->kernel || *held))
-		link = kzalloc(sizeof(*link), sqp->kernel ? GFP_KERNEL : GFP_KERNEL_ACCOUNT);
-	if (!link)
+	if (!sqp->rcq || (sqp->kernel && !held))
 		return NULL;
+	return kzalloc(sizeof(struct shift_srq_cq), sqp->kernel ? GFP_KERNEL : GFP_KERNEL_ACCOUNT);
+}
+
+/* The SRQ keeps a CQ that completions of its receives come to.  Takes over *@held, if given. */
+static void link_add(struct shift_qp *sqp, struct shift_srq_cq *link, struct shift_cq **held)
+{
 	link->scq = sqp->rcq;
 	if (sqp->kernel)
 		*held = NULL;
 	else
 		shift_cq_get(link->scq);
-	return link;
+	list_add_tail(&link->node, &sqp->srqm.ssrq->cqs);
 }
 
 /* Forget CQs that their user in the kernel has destroyed: there may be any number of them. */
@@ -51,7 +53,7 @@ static void drop_ended(struct shift_srq *ssrq)
 bool shift_srq_join(struct shift_qp *sqp, struct ib_srq *srq, struct shift_cq **held)
 {
 	struct shift_srq *ssrq = shift_srq_find(srq);
-	struct shift_srq_cq *link;
+	struct shift_srq_cq *link, *fresh;
 	bool found = false;
 
 	INIT_LIST_HEAD(&sqp->srqm.node);
@@ -62,6 +64,7 @@ bool shift_srq_join(struct shift_qp *sqp, struct ib_srq *srq, struct shift_cq **
 		return false;
 	shift_srq_get(ssrq);
 	sqp->srqm.ssrq = ssrq;
+	fresh = link_new(sqp, *held);
 	mutex_lock(&ssrq->lock);
 	spin_lock_bh(&ssrq->look);
 	list_add_tail(&sqp->srqm.node, &ssrq->members);
@@ -69,14 +72,14 @@ bool shift_srq_join(struct shift_qp *sqp, struct ib_srq *srq, struct shift_cq **
 	drop_ended(ssrq);
 	list_for_each_entry(link, &ssrq->cqs, node)
 		found |= link->scq == sqp->rcq;
-	if (!found) {
-		link = link_new(sqp, held);
-		if (link)
-			list_add_tail(&link->node, &ssrq->cqs);
-		else
-			ssrq->spoiled = true;
+	if (!found && fresh) {
+		link_add(sqp, fresh, held);
+		fresh = NULL;
+	} else if (!found) {
+		ssrq->spoiled = true;
 	}
 	mutex_unlock(&ssrq->lock);
+	kfree(fresh);
 	return sqp->spd && sqp->spd == ssrq->spd;
 }
 
