@@ -217,20 +217,23 @@ u32 shift_gid_mtu(struct ib_device *ibdev, const union ib_gid *gid)
  * @ibdev: the device; its port 1 is looked at.
  * @gid: one of its GIDs.
  * @mtu: path MTU, bytes.
+ * @ask: the driver, too.  rxe of 6.12 answers under rtnl_lock, where others wait for reclaim: not
+ *	for a QP that this may wait for.
  *
  * The port's active MTU need not be that of the GID's interface, which may be a VLAN.
  *
- * Context: process context; may sleep on the device.
+ * Context: process context; may sleep on the device if it is asked.
  * Return: false if not; true if it can, or if that cannot be told.
  */
-bool shift_gid_carries(struct ib_device *ibdev, const union ib_gid *gid, u32 mtu)
+bool shift_gid_carries(struct ib_device *ibdev, const union ib_gid *gid, u32 mtu, bool ask)
 {
 	u32 netdev = shift_gid_mtu(ibdev, gid);
 	struct ib_port_attr attr;
 
 	if (netdev && ib_mtu_enum_to_int(iboe_get_mtu(netdev)) < (int)mtu)
 		return false;
-	return ib_query_port(ibdev, 1, &attr) || ib_mtu_enum_to_int(attr.active_mtu) >= (int)mtu;
+	return !ask || ib_query_port(ibdev, 1, &attr) ||
+	       ib_mtu_enum_to_int(attr.active_mtu) >= (int)mtu;
 }
 
 /**

@@ -17,7 +17,7 @@ const struct ib_gid_attr *shift_gid_find(struct ib_device *ibdev, const union ib
 int shift_dev_gid(struct ib_device *ibdev, u32 vlan, union ib_gid *gid);
 bool shift_gid_has_carrier(struct ib_device *ibdev, const union ib_gid *gid);
 u32 shift_gid_mtu(struct ib_device *ibdev, const union ib_gid *gid);
-bool shift_gid_carries(struct ib_device *ibdev, const union ib_gid *gid, u32 mtu);
+bool shift_gid_carries(struct ib_device *ibdev, const union ib_gid *gid, u32 mtu, bool ask);
 int shift_qp_stop(struct ib_qp *qp);			/* no lock needed */
 void shift_qp_drain(struct ib_qp *qp, const struct ib_device_ops *ops);
 void shift_qp_quiet(struct ib_qp *qp);			/* no lock needed */

@@ -82,6 +82,12 @@ static bool is_backup_link(const struct shift_qp *sqp, const struct shift_link *
 	       !memcmp(shift_link_remote(link), &sqp->peer.backup_dgid, sizeof(union ib_gid));
 }
 
+static bool backup_carries(const struct shift_qp *sqp, const struct shift_dev *backup)
+{
+	return shift_gid_carries(backup->ibdev, &sqp->peer.backup_sgid, sqp->app.mtu,
+				 !sqp->kernel);
+}
+
 /* Find the links to the peer's default NIC and to its backup. */
 static enum shift_reason pairing_find_route(struct shift_qp *sqp)
 {
@@ -103,7 +109,7 @@ static enum shift_reason pairing_find_route(struct shift_qp *sqp)
 		goto out;
 	if (shift_qp_is_loop(sqp)) {
 		sqp->peer.backup_dgid = sqp->peer.backup_sgid;
-		if (!shift_gid_carries(backup->ibdev, &sqp->peer.backup_sgid, sqp->app.mtu))
+		if (!backup_carries(sqp, backup))
 			reason = SHIFT_REASON_MTU;
 		goto out;
 	}
@@ -124,7 +130,7 @@ static enum shift_reason pairing_find_route(struct shift_qp *sqp)
 	if (!sqp->peer.link[0] || !sqp->peer.link[1])
 		reason = SHIFT_REASON_NO_SESSION;
 	/* with the links: the peer is told */
-	else if (!shift_gid_carries(backup->ibdev, &sqp->peer.backup_sgid, sqp->app.mtu))
+	else if (!backup_carries(sqp, backup))
 		reason = SHIFT_REASON_MTU;
 out:
 	shift_pair_unuse(pair);
@@ -240,7 +246,7 @@ void shift_pairing_mtu(struct shift_qp *sqp)
 	if (sqp->fo.state != SHIFT_ST_RUN || sqp->fo.path || !shift_path_healthy(sqp) ||
 	    !shift_pair_use(pair))
 		return;
-	carries = shift_gid_carries(pair->backup->ibdev, &sqp->peer.backup_sgid, sqp->app.mtu);
+	carries = backup_carries(sqp, pair->backup);
 	shift_pair_unuse(pair);
 	if (!carries)
 		shift_failover_unprotect(sqp, SHIFT_REASON_MTU);
