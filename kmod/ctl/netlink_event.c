@@ -11,17 +11,20 @@
 #include "link/link.h"
 
 /*
- * Events are sent by the work that moves traffic, so memory for them must not
- * wait for a disk that may be behind that traffic.  An event that finds no
- * memory is dropped and counted; state can always be asked for again.
+ * Events are sent by the work that moves traffic, so memory for them must not wait for a disk that
+ * may be behind that traffic, nor be of the reserves, which that work needs itself.  Without
+ * NORETRY the allocator would not fail, but try until others have freed memory.  An event that
+ * finds none is dropped and counted; state can always be asked for again.
  */
+#define GFP_EVENT	(GFP_NOIO | __GFP_NORETRY | __GFP_NOMEMALLOC | __GFP_NOWARN)
+
 static struct sk_buff *event_new(u8 cmd, void **hdr)
 {
 	struct sk_buff *skb;
 
 	if (!genl_has_listeners(&shift_genl_family, &init_net, SHIFT_MCGRP_EVENTS))
 		return NULL;
-	skb = genlmsg_new(NLMSG_DEFAULT_SIZE, GFP_NOIO | __GFP_NOWARN);
+	skb = genlmsg_new(NLMSG_DEFAULT_SIZE, GFP_EVENT);
 	if (!skb) {
 		shift_stat_inc(SHIFT_STAT_EVENT_LOST);
 		return NULL;
@@ -41,7 +44,7 @@ static void event_send(struct sk_buff *skb, void *hdr, int err)
 	}
 	genlmsg_end(skb, hdr);
 	err = genlmsg_multicast(&shift_genl_family, skb, 0, SHIFT_MCGRP_EVENTS,
-				GFP_NOIO | __GFP_NOWARN);
+				GFP_EVENT);
 	if (err && err != -ESRCH)
 		shift_stat_inc(SHIFT_STAT_EVENT_LOST);
 }
