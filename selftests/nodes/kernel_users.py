@@ -3,6 +3,7 @@
 
 from functools import partial
 
+import kmsg
 import shift
 from registry import BARE, STOCK, add, test
 from testbed import PREFIX, check, each, wait_for
@@ -28,6 +29,13 @@ def unreclaimable(node):
 def said(node):
     """How many lines the module has said."""
     return int(node.run("dmesg | grep -c rdma_shift:").out)
+
+
+def objects(node):
+    """How many there are of each kind on each device, whoever has made them: mirrors, too."""
+    lines = [line.split() for line in node.must("rdma resource show").splitlines()]
+    return {(words[1], kind): int(count)
+            for words in lines for kind, count in zip(words[2::2], words[3::2])}
 
 
 def users(node):
@@ -70,10 +78,11 @@ def again(kind, rounds, bed):
     user = kind(bed)
     user.serve()
     counters = shift.Counters(bed)
-    lines = before = None
+    lines = before = made = None
     for number in range(WARM + rounds):
         if number == WARM:
             lines, before = each(bed.nodes, said), each(bed.nodes, unreclaimable)
+            made = each(bed.nodes, objects)
         user.connect()
         once(user)
         if not number:
@@ -87,9 +96,14 @@ def again(kind, rounds, bed):
     counters.moved("kernel_posts", (WARM + rounds) * REQUESTS)
     counters.still("kernel_lost", "switches", "mirror_failed", "failed", "illegal")
     check(each(bed.nodes, said) == lines, "the module has said something")
+    wait_for("no object left of a round", lambda: all(
+        count <= then[what] for now, then in zip(each(bed.nodes, objects), made)
+        for what, count in now.items()))
     wait_for(f"no more than {LEFT} KiB left of a round", lambda: all(
         now - then < LEFT * rounds
         for now, then in zip(each(bed.nodes, unreclaimable), before)))
+    for node, leaks in zip(bed.nodes, each(bed.nodes, kmsg.kmemleak)):
+        check(not leaks, f"{node.name}: {leaks}")
     # CQs of the core's pools are still there
     shift.forget(bed)
     user.connect()
