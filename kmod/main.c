@@ -11,6 +11,7 @@
 #include "core/node.h"
 #include "core/object.h"
 #include "core/qp.h"
+#include "core/reclaim.h"
 #include "ctl/ctl.h"
 #include "failover/failover.h"
 #include "link/link.h"
@@ -25,6 +26,7 @@ static int __init shift_init(void)
 	shift_provider_register(&shift_provider_rxe);
 	shift_provider_register(&shift_provider_mlx5);
 	get_random_bytes(shift_boot_id, sizeof(shift_boot_id));
+	shift_reclaim_init();
 	strscpy(shift_node, init_utsname()->nodename, sizeof(shift_node));
 
 	shift_wq = alloc_workqueue("shift", WQ_UNBOUND | WQ_MEM_RECLAIM | WQ_HIGHPRI, 0);

@@ -3,6 +3,7 @@
 #include <linux/module.h>
 #include <linux/memcontrol.h>
 #include <linux/random.h>
+#include <linux/sched/mm.h>
 #include <linux/slab.h>
 #include <linux/delay.h>
 #include <linux/ktime.h>
@@ -158,21 +159,57 @@ struct shift_qp *shift_qp_next(unsigned long *index)
 	return sqp;
 }
 
+/**
+ * shift_qp_lock - take sqp->lock, but in its work item
+ * @sqp: a QP.
+ *
+ * Reclaim may wait for a round of a kernel user's QP, which waits for the lock.  So its holder must
+ * not wait for reclaim, as drivers do that allocate in a verb, also when they destroy something.
+ *
+ * Context: process context.
+ * Return: for shift_qp_unlock().
+ */
+unsigned int shift_qp_lock(struct shift_qp *sqp)
+{
+	unsigned int noio = memalloc_noio_save();
+
+	mutex_lock(&sqp->lock);
+	/* an application's may wait */
+	if (!sqp->kernel)
+		memalloc_noio_restore(noio);
+	return noio;
+}
+
+/**
+ * shift_qp_unlock - the end of that
+ * @sqp: the QP.
+ * @noio: what shift_qp_lock() has returned, in the same thread.
+ */
+void shift_qp_unlock(struct shift_qp *sqp, unsigned int noio)
+{
+	bool kernel = sqp->kernel;
+
+	mutex_unlock(&sqp->lock);
+	if (kernel)
+		memalloc_noio_restore(noio);
+}
+
 int shift_qp_walk(const struct shift_pd *spd, int (*fn)(struct shift_qp *sqp, void *arg),
 		  void *arg)
 {
 	unsigned long index = 0;
 	struct shift_qp *sqp;
+	unsigned int noio;
 	int err = 0;
 
 	for (; !err && (sqp = shift_qp_next(&index)); shift_qp_put(sqp)) {
 		/* do not wait for the lock of a QP of another PD, which may be in a fence */
 		if (spd && sqp->spd != spd)
 			continue;
-		mutex_lock(&sqp->lock);
+		noio = shift_qp_lock(sqp);
 		if (sqp->qp)
 			err = fn(sqp, arg);
-		mutex_unlock(&sqp->lock);
+		shift_qp_unlock(sqp, noio);
 	}
 	return err;
 }

@@ -164,6 +164,9 @@ static bool port_active(struct shift_qp *sqp)
 	if (READ_ONCE(sqp->sdev->port_down) ||
 	    !shift_gid_has_carrier(sqp->sdev->ibdev, &sqp->app.sgid))
 		return false;
+	/* rxe's port is what its interface is; and it may ask under rtnl_lock (6.12) */
+	if (sqp->kernel)
+		return true;
 	return !ib_query_port(sqp->sdev->ibdev, 1, &attr) && attr.state == IB_PORT_ACTIVE;
 }
 
@@ -479,9 +482,9 @@ static bool machine_round_reserved(struct shift_qp *sqp)
 
 	/* the memory for its protection can wait; later nothing can, as posts wait for this */
 	if (sqp->kernel && sqp->fo.state != SHIFT_ST_OFF) {
-		saved = shift_reclaim_begin();
+		saved = memalloc_noreclaim_save();
 		any = machine_round(sqp);
-		shift_reclaim_end(saved);
+		memalloc_noreclaim_restore(saved);
 	} else {
 		saved = memalloc_noio_save();
 		any = machine_round(sqp);
@@ -498,6 +501,8 @@ void shift_failover_work(struct work_struct *work)
 	struct mem_cgroup *old = set_active_memcg(sqp->app.memcg);
 	int rounds = 8;
 
+	if (sqp->kernel)
+		shift_reclaim_waits();
 	mutex_lock(&sqp->lock);
 	while (sqp->qp && !test_bit(SHIFT_QPB_DEAD, &sqp->pend.flags) && rounds--)
 		if (!machine_round_reserved(sqp))
@@ -505,5 +510,7 @@ void shift_failover_work(struct work_struct *work)
 	if (sqp->fo.state == SHIFT_ST_OFF)
 		shift_qp_clear_msgs(sqp, true);
 	mutex_unlock(&sqp->lock);
+	if (sqp->kernel)
+		shift_reclaim_waited();
 	set_active_memcg(old);
 }

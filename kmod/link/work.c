@@ -10,6 +10,7 @@
 #include "core/ib.h"
 #include "core/node.h"
 #include "core/qp.h"
+#include "core/reclaim.h"
 #include "core/stat.h"
 #include "link/link_priv.h"
 #include "pure/msg.h"
@@ -436,7 +437,8 @@ static void link_pause(struct shift_link *link)
 static void link_deliver(struct work_struct *work)
 {
 	struct shift_link *link = container_of(to_delayed_work(work), struct shift_link, deliver);
-	unsigned int noio = memalloc_noio_save();
+	/* QPs of users in the kernel wait for their messages */
+	unsigned int saved = shift_reclaim_begin();
 	struct shift_link_item *item;
 	unsigned int left;
 
@@ -460,7 +462,7 @@ static void link_deliver(struct work_struct *work)
 	}
 	if (!left)
 		link_pause(link);
-	memalloc_noio_restore(noio);
+	shift_reclaim_end(saved);
 	shift_link_unref(link);
 }
 

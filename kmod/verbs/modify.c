@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 /* What an application sets of its QP, and what it is shown of a QP that is away. */
 #include <linux/module.h>
-#include <linux/sched/mm.h>
 #include "core/kernel_qp.h"
 #include "core/kick.h"
 #include "core/provider.h"
@@ -198,25 +197,6 @@ static noinline void qp_tell_last_recv(struct ib_qp *qp)
 		qp->event_handler(&event, qp->qp_context);
 }
 
-/*
- * Reclaim may wait for a round of a kernel user's QP, which waits for the lock.  So its holder must
- * not wait for reclaim, as drivers do that allocate what a QP needs to be connected.
- */
-static unsigned int qp_lock(struct shift_qp *sqp)
-{
-	unsigned int noio = sqp->kernel ? memalloc_noio_save() : 0;
-
-	mutex_lock(&sqp->lock);
-	return noio;
-}
-
-static void qp_unlock(struct shift_qp *sqp, unsigned int noio)
-{
-	mutex_unlock(&sqp->lock);
-	if (sqp->kernel)
-		memalloc_noio_restore(noio);
-}
-
 static int wrap_modify_qp(struct ib_qp *qp, struct ib_qp_attr *attr, int mask,
 			  struct ib_udata *udata)
 {
@@ -237,7 +217,7 @@ static int wrap_modify_qp(struct ib_qp *qp, struct ib_qp_attr *attr, int mask,
 		err = sdev->saved.modify_qp(qp, attr, mask, udata);
 		goto out;
 	}
-	noio = qp_lock(sqp);
+	noio = shift_qp_lock(sqp);
 	if (unlikely(!sqp->qp)) {
 		/* the device is being removed, and the QP was detached */
 		err = sdev->saved.modify_qp(qp, attr, mask, udata);
@@ -285,7 +265,7 @@ static int wrap_modify_qp(struct ib_qp *qp, struct ib_qp_attr *attr, int mask,
 		qp_has_state(sqp, to);
 	}
 unlock:
-	qp_unlock(sqp, noio);
+	shift_qp_unlock(sqp, noio);
 	if (unlikely(last))
 		qp_tell_last_recv(qp);
 out:
@@ -322,12 +302,12 @@ static int wrap_query_qp(struct ib_qp *qp, struct ib_qp_attr *attr, int mask,
 	sdev = shift_verb_begin(qp->device, &idx);
 	sqp = shift_qp_find(qp);
 	if (sqp)
-		noio = qp_lock(sqp);
+		noio = shift_qp_lock(sqp);
 	err = sdev->saved.query_qp(qp, attr, mask, init);
 	if (sqp) {
 		if (!err && (shift_qp_is_away(sqp) || sqp->handback.quiet))
 			qp_show_away(sqp, attr);
-		qp_unlock(sqp, noio);
+		shift_qp_unlock(sqp, noio);
 	}
 	shift_verb_end(sdev, idx);
 	return err;

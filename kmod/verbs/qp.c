@@ -71,6 +71,9 @@ static void qp_leave_cqs(struct shift_qp *sqp)
 	shift_kernel_cq_leave(sqp->rcq);
 }
 
+/* Reclaim may wait for who holds such a lock, so that lockdep has to tell it from others. */
+static struct lock_class_key kernel_qp_lock;
+
 /* @kernel: of a user in the kernel; belongs to the shadow, or is freed. */
 static int qp_track(struct shift_dev *sdev, struct ib_qp *qp, const struct ib_qp_init_attr *attr,
 		    const struct ib_qp_cap *asked, struct shift_kernel_qp *kernel)
@@ -86,6 +89,8 @@ static int qp_track(struct shift_dev *sdev, struct ib_qp *qp, const struct ib_qp
 	}
 	kref_init(&sqp->ref);
 	mutex_init(&sqp->lock);
+	if (kernel)
+		lockdep_set_class(&sqp->lock, &kernel_qp_lock);
 	spin_lock_init(&sqp->ledger_lock);
 	spin_lock_init(&sqp->inbox_lock);
 	init_waitqueue_head(&sqp->rings.gate_wait);
@@ -212,6 +217,7 @@ static bool qp_is_mute(const struct shift_qp *sqp)
 static bool qp_detach(struct shift_qp *sqp)
 {
 	struct shift_dev *sdev = sqp->sdev;
+	unsigned int noio;
 
 	if (!shift_untrack(sdev, &sqp->obj))
 		return false;
@@ -227,7 +233,7 @@ static bool qp_detach(struct shift_qp *sqp)
 	spin_unlock_bh(&sqp->inbox_lock);
 	if (sqp->kernel)
 		synchronize_rcu_expedited();	/* shift_qp_kick_any() */
-	mutex_lock(&sqp->lock);
+	noio = shift_qp_lock(sqp);
 	if (sqp->fo.state != SHIFT_ST_OFF)
 		shift_failover_event(sqp, SHIFT_EV_APP_ERROR, NULL);
 	/* its device may be going: the application polls for all that it has posted */
@@ -238,7 +244,7 @@ static bool qp_detach(struct shift_qp *sqp)
 	shift_mw_disown(sqp);
 	WRITE_ONCE(sqp->qp, NULL);
 	sqp->obj.ufile = NULL;
-	mutex_unlock(&sqp->lock);
+	shift_qp_unlock(sqp, noio);
 	shift_qp_unregister(sqp);
 	/* DEAD is set, so that none is queued again */
 	shift_pairing_settle(sqp);
@@ -259,9 +265,10 @@ static bool qp_detach(struct shift_qp *sqp)
  */
 static void qp_left(struct shift_qp *sqp)
 {
-	mutex_lock(&sqp->lock);
+	unsigned int noio = shift_qp_lock(sqp);
+
 	shift_srq_leave(sqp);
-	mutex_unlock(&sqp->lock);
+	shift_qp_unlock(sqp, noio);
 	qp_leave_cqs(sqp);
 	shift_qp_put(sqp);
 }
@@ -346,14 +353,15 @@ void shift_qp_pair_gone(struct shift_pair *pair)
 {
 	unsigned long index = 0;
 	struct shift_qp *sqp;
+	unsigned int noio;
 
 	for (; (sqp = shift_qp_next(&index)); shift_qp_put(sqp)) {
 		if (shift_qp_pair(sqp) != pair)
 			continue;
-		mutex_lock(&sqp->lock);
+		noio = shift_qp_lock(sqp);
 		if (sqp->qp)
 			shift_failover_backup_gone(sqp);
-		mutex_unlock(&sqp->lock);
+		shift_qp_unlock(sqp, noio);
 	}
 }
 

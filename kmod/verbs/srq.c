@@ -27,6 +27,9 @@ static int srq_init_kernel(struct shift_srq *ssrq)
 	return err;
 }
 
+/* As kernel_qp_lock in verbs/qp.c. */
+static struct lock_class_key kernel_srq_lock;
+
 /* QPs on an SRQ without a shadow are not protected. */
 static int srq_track(struct shift_dev *sdev, struct ib_srq *srq, const struct ib_srq_attr *attr,
 		     bool kernel)
@@ -44,6 +47,8 @@ static int srq_track(struct shift_dev *sdev, struct ib_srq *srq, const struct ib
 		return -ENOMEM;
 	kref_init(&ssrq->ref);
 	mutex_init(&ssrq->lock);
+	if (kernel)
+		lockdep_set_class(&ssrq->lock, &kernel_srq_lock);
 	spin_lock_init(&ssrq->look);
 	spin_lock_init(&ssrq->post_lock);
 	INIT_LIST_HEAD(&ssrq->members);

@@ -335,6 +335,8 @@ static inline void up_write(struct rw_semaphore *s) { sim_unlock(&s->lock, false
 #define lockdep_assert(condition) do { if (!(condition)) \
 	sim_fail("%s() without %s", __func__, #condition); } while (0)
 #define lockdep_is_held(l) sim_is_held(&(l)->lock)
+struct lock_class_key { char unused; };
+#define lockdep_set_class(l, key) ((void)(l), (void)(key))
 void sim_might_sleep(const char *what);
 #define might_sleep() sim_might_sleep(__func__)
 
@@ -410,6 +412,8 @@ bool cancel_delayed_work_sync(struct delayed_work *work);
 bool flush_delayed_work(struct delayed_work *work);
 static inline unsigned int memalloc_noio_save(void) { return 0; }
 static inline void memalloc_noio_restore(unsigned int flags) { }
+static inline unsigned int memalloc_noreclaim_save(void) { return 0; }
+static inline void memalloc_noreclaim_restore(unsigned int flags) { }
 
 /* waiting */
 typedef struct wait_queue_head { int n; } wait_queue_head_t;

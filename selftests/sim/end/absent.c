@@ -24,6 +24,8 @@ void shift_gsi_posting(struct ib_qp *qp, const struct ib_send_wr *wr) { }
 /* core/reclaim.c */
 unsigned int shift_reclaim_begin(void) { return 0; }
 void shift_reclaim_end(unsigned int saved) { }
+void shift_reclaim_waits(void) { }
+void shift_reclaim_waited(void) { }
 
 /* core/kernel_cq.c, core/kernel_qp.c, verbs/kernel.c: the kernel has no users of its own */
 const struct ib_device_ops shift_kernel_ops;
@@ -176,7 +178,7 @@ u32 shift_gid_mtu(struct ib_device *ibdev, const union ib_gid *gid)
 	return 1500;
 }
 
-bool shift_gid_carries(struct ib_device *ibdev, const union ib_gid *gid, u32 mtu)
+bool shift_gid_carries(struct ib_device *ibdev, const union ib_gid *gid, u32 mtu, bool ask)
 {
 	return true;
 }
