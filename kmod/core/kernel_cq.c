@@ -10,8 +10,8 @@
 #include "core/object.h"
 #include "core/qp.h"
 
-/* What does not fit waits in the ledger. */
-#define SIDE_MAX	(1u << 16)
+/* What does not fit waits in the ledger.  CQs of the core's pools have twice as many on rxe. */
+#define SIDE_MAX	(1u << 12)
 
 static void kernel_cq_wake(struct tasklet_struct *wake)
 {
@@ -37,7 +37,7 @@ struct shift_kernel_cq *shift_kernel_cq_new(struct ib_cq *cq)
 	u32 entries = roundup_pow_of_two(clamp_t(u32, cq->cqe, 1, SIDE_MAX));
 	struct shift_kernel_cq *kernel;
 
-	kernel = kvzalloc(struct_size(kernel, side, entries), GFP_KERNEL | __GFP_NOWARN);
+	kernel = shift_kernel_zalloc(struct_size(kernel, side, entries));
 	if (!kernel)
 		return NULL;
 	kernel->cq = cq;

@@ -9,6 +9,7 @@
 #include <linux/log2.h>
 #include <linux/mm.h>
 #include <linux/slab.h>
+#include <linux/vmalloc.h>
 #include "core/kernel_mr.h"
 #include "core/kernel_qp.h"
 #include "core/kernel_srq.h"
@@ -23,6 +24,22 @@
 /* A record of one queue may be so large; no user that is known comes near. */
 #define QUEUE_MEMORY_MAX	(4u << 20)
 
+/**
+ * shift_kernel_zalloc - memory of a kernel user's QP or CQ, which may be large
+ * @size: bytes.
+ *
+ * kvzalloc() would round it up to a power of two as long as there are such pieces.
+ *
+ * Context: process context.
+ * Return: zeroed memory, for kvfree(), or NULL.
+ */
+void *shift_kernel_zalloc(size_t size)
+{
+	if (size <= PAGE_SIZE)
+		return kzalloc(size, GFP_KERNEL);
+	return __vmalloc(size, GFP_KERNEL | __GFP_NOWARN | __GFP_ZERO);
+}
+
 static int queue_init(struct shift_kernel_queue *queue, u32 max_wr, u32 max_sge, u32 max_inline)
 {
 	u32 slot_size = shift_post_slot_size(min(max_sge, 0xffffu), min(max_inline, 0xffffu));
@@ -34,7 +51,7 @@ static int queue_init(struct shift_kernel_queue *queue, u32 max_wr, u32 max_sge,
 		slots = roundup_pow_of_two((u64)max_wr);
 		if (slots * slot_size > QUEUE_MEMORY_MAX)
 			return -E2BIG;
-		mem = kvcalloc(slots, slot_size, GFP_KERNEL | __GFP_NOWARN);
+		mem = shift_kernel_zalloc(slots * slot_size);
 		if (!mem)
 			return -ENOMEM;
 	}

@@ -48,6 +48,7 @@ struct shift_kernel_qp {
 	struct shift_kernel_queue send, recv;
 };
 
+void *shift_kernel_zalloc(size_t size);
 struct shift_kernel_qp *shift_kernel_qp_new(enum shift_ulp ulp, const struct ib_qp_init_attr *attr);
 void shift_kernel_qp_free(struct shift_kernel_qp *kernel);
 int shift_kernel_post_send(struct shift_qp *sqp, struct ib_qp *qp, const struct ib_send_wr *wr,

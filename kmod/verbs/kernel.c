@@ -147,10 +147,11 @@ enum shift_reason shift_kernel_qp_register(struct shift_qp *sqp)
 		return SHIFT_REASON_OLD_OBJECT;
 	if (!dev_moves(sqp->sdev) || !dev_moves(pair->backup))
 		return SHIFT_REASON_KERNEL_USER;
-	entry = kvcalloc(slots, sizeof(*entry), GFP_KERNEL);
+	entry = shift_kernel_zalloc(array_size(slots, sizeof(*entry)));
 	if (kernel->recv.ring.slots) {
 		recvs->slots = kernel->recv.ring.slots;
-		recvs->entry = kvcalloc(recvs->slots, sizeof(*recvs->entry), GFP_KERNEL);
+		recvs->entry = shift_kernel_zalloc(array_size(recvs->slots,
+							      sizeof(*recvs->entry)));
 	}
 	if (!entry || (recvs->slots && !recvs->entry)) {
 		kvfree(entry);

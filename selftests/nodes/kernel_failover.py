@@ -103,10 +103,8 @@ def backup_too(kind, bed):
         shift.home(bed, kind.QPS)
 
 
-def no_path(bed):
-    """Both paths die."""
-    bed.nodes[0].link(1, False)
-    pull(bed, "local")
+def no_link(bed):
+    """Wait until both paths are known to be dead."""
     each(bed.nodes[:2], lambda node: wait_for(f"{node.name}: no link is up", lambda: not any(
         link["state"] == "up" for link in shift.show(node, "link")), 60))
 
@@ -114,7 +112,9 @@ def no_path(bed):
 def all_out(kind, bed):
     """Both paths are dead for a while. The backup comes back first."""
     with working(bed, kind) as (work, counters):
-        no_path(bed)
+        bed.nodes[0].link(1, False)
+        pull(bed, "local")
+        no_link(bed)
         counters.still("switches")
         bed.nodes[0].link(1, True)
         moved(bed, counters, work)
@@ -125,7 +125,10 @@ def all_out(kind, bed):
 def reclaim_waits(bed):
     """No path is left to the swap until a process waits for it that frees memory. Then it moves."""
     with working(bed, NvmePatient, SwapOfGroup) as (work, counters):
-        no_path(bed)
+        bed.nodes[0].link(1, False)
+        # rxe of 6.12 ends a QP that has no carrier
+        goes_silent(bed)
+        no_link(bed)
         scanned = work.scanned()
         pressing = work.press()
         wait_for("reclaim waits for the disk",
@@ -135,7 +138,7 @@ def reclaim_waits(bed):
         bed.nodes[0].link(1, True)
         moved(bed, counters, work)
         pressing.expect(0, timeout=120)
-        bed.plug_all()
+        bed.undrop()
         shift.home(bed, NvmePatient.QPS)
         work.more(1)
 

@@ -15,9 +15,10 @@
 #include "pure/ledger.h"
 #include "pure/wr.h"
 
+/* One less than it has: rxe would double a power of two, as a slot of its ring is never used. */
 static u32 kernel_send_slots(const struct shift_qp *sqp)
 {
-	return sqp->kernel->send.ring.slots;
+	return max(sqp->kernel->send.ring.slots, 2u) - 1;
 }
 
 /* The record notes it when the QP is in RTS. */
