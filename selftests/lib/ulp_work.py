@@ -147,22 +147,21 @@ class SwapOfGroup(Swap):
     def lengthen(self):
         self.node.must(f"rmdir {self.GROUP}")
 
-    def scanned(self):
-        """Pages that processes of the group have looked at, which need memory and free some."""
-        lines = dict(line.split() for line in self.node.read(f"{self.GROUP}/memory.stat")
-                     .splitlines())
-        return int(lines["pgscan_direct"])
-
     def press(self):
-        """A process that takes more memory, and has to free as much."""
-        return self.node.start(f"""
-            {self.ENTER}
-            exec dd if=/dev/zero of=/full/more bs=1M count={self.MORE}""")
+        """A process that takes more memory, and has to free as much; and how to see that it waits.
 
-    def waiting(self):
-        """How many writes the disk has not completed."""
-        disk = self.user.DISK.removeprefix("/dev/")
-        return int(self.node.read(f"/sys/block/{disk}/inflight").split()[1])
+        The second says whether it frees memory, and waits for a page to be written.
+        """
+        process = self.node.start(f"""
+            {self.ENTER}
+            echo "pid $$"
+            exec dd if=/dev/zero of=/full/more bs=1M count={self.MORE}""")
+        pid = process.wait_line(r"pid (\d+)").group(1)
+
+        def waits():
+            trace = self.node.read(f"/proc/{pid}/stack") if process.status is None else ""
+            return "shrink_" in trace and "wait_writeback" in trace
+        return process, waits
 
 
 class Tree(Jobs):

@@ -48,8 +48,6 @@ VARIANTS = {
         "kernel_failover: nvme: the target has SRQs, local cable",
         "kernel_failover: nvme: the target has SRQs, remote cable",
         "kernel_failover: nvme: swap, and no memory left, remote cable",
-        # the debug kernel finds what it is for
-        "kernel_failover: nvme: swap of a group, *",
         "kernel_failover: nfs: on ext4, *",
         "kernel_failover: nfs: local cable", "kernel_failover: nfs: both cables, *",
         "kernel_failover: nfs: a cable, then *", "kernel_failover: nfs: * in one node only",
@@ -153,7 +151,7 @@ VARIANTS = {
             "* cable", "a cable, *", "disconnected *")),
         "kernel_failover: nvme: silent loss", "kernel_failover: nfs: silent loss",
         "kernel_failover: iser: silent loss", "kernel_failover: rds: local cable",
-        "kernel_failover: nvme: swap*", "kernel_failover: nfs: on ext4, *",
+        "kernel_failover: nvme: swap, *", "kernel_failover: nfs: on ext4, *",
         "kernel_users: *, 200 times", "kernel_users: nfs: *", "kernel_users: iser: *",
         "program_matrix: *",
         # a program's test, which runs on a node without the module

@@ -129,11 +129,8 @@ def reclaim_waits(bed):
         # rxe of 6.12 ends a QP that has no carrier
         goes_silent(bed)
         no_link(bed)
-        scanned = work.scanned()
-        pressing = work.press()
-        wait_for("reclaim waits for the disk",
-                 lambda: work.scanned() > scanned and work.waiting(), 60)
-        check(pressing.status is None, "there was memory for all")
+        pressing, waits = work.press()
+        wait_for("reclaim waits for the disk", waits, 60)
         counters.still("switches")
         bed.nodes[0].link(1, True)
         moved(bed, counters, work)
@@ -315,4 +312,6 @@ add("kernel_failover", "nfs: on ext4, remote cable", partial(cable, "remote", 1,
 for _side in SIDES:
     add("kernel_failover", f"nvme: swap, and no memory left, {_side} cable",
         partial(cable, _side, 1, Nvme, Swap), STOCK, BARE)
-add("kernel_failover", "nvme: swap of a group, reclaim waits for it", reclaim_waits, MAIN, BARE)
+# with what other kernels have, reclaim of a group does not wait for a page
+add("kernel_failover", "nvme: swap of a group, reclaim waits for it", reclaim_waits, ("debug",),
+    BARE)
