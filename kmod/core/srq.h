@@ -83,6 +83,8 @@ struct shift_srq_rings {
  * @head: number of receives that were posted.
  * @tail: those before it are complete.
  * @wqe: the one that the device takes next behind all that were posted.
+ * @look: the WQE that was looked at last, whether it may be written.
+ * @looked: @seen of struct shift_srq_record, plus 1, when all were looked at last.
  * @counter: what the doorbell record says.
  * @ours: the provider has said that it posts no more.
  * @empty: the device has none that was taken over.
@@ -92,7 +94,8 @@ struct shift_srq_lent {
 	u32 *ids;
 	u16 *order;
 	u32 head, tail;
-	u16 wqe, counter;
+	u64 looked;
+	u16 wqe, look, counter;
 	bool ours, empty, emptying;
 };
 

@@ -25,6 +25,7 @@ static void ring_take(struct shift_srq *ssrq, const struct shift_abi_empty *cmd)
 	lockdep_assert_held(&ssrq->lock);
 	spin_lock_bh(&ssrq->post_lock);
 	lent->wqe = cmd->head & (ssrq->rings.ring.slots - 1);
+	lent->look = lent->wqe;
 	lent->counter = cmd->counter;
 	lent->ours = true;
 	spin_unlock_bh(&ssrq->post_lock);

@@ -21,6 +21,8 @@ static bool mlx5_srq;
 module_param(mlx5_srq, bool, 0644);
 MODULE_PARM_DESC(mlx5_srq, "protect queue pairs on shared receive queues of mlx5 (default: N)");
 
+#define LOOKS	64	/* at WQEs, for each receive that is lent */
+
 /* As many WQEs as the driver's ring has. */
 static int mlx5_srq_pin(const struct shift_srq *ssrq, struct shift_srq_rings *rings,
 			const struct shift_abi_reg_srq *reg)
@@ -67,15 +69,33 @@ static bool wqe_is_free(const struct shift_srq *ssrq, u16 wqe)
 			   READ_ONCE(shift_srq_entry(ssrq, entry)->recv_id));
 }
 
-/* The next one behind @wqe that may be written; @wqe: there is none. */
-static u16 next_free(const struct shift_srq *ssrq, u16 wqe)
+/* How many WQEs are looked at, to find one that may be written. */
+static u32 looks(struct shift_srq *ssrq, u32 posted)
 {
-	u16 mask = ssrq->rings.ring.slots - 1, next = wqe;
+	struct shift_srq_lent *lent = &ssrq->rec.lent;
 
-	do
-		next = (next + 1) & mask;
-	while (next != wqe && !wqe_is_free(ssrq, next));
-	return next;
+	/* an empty ring is worth a look at all of them, once for all that was posted meanwhile */
+	if (posted || lent->looked == ssrq->rec.seen + 1)
+		return LOOKS;
+	lent->looked = ssrq->rec.seen + 1;
+	return ssrq->rings.ring.slots;
+}
+
+/*
+ * One that may be written, but for the one that is written next; that one: none was found.  They
+ * are looked at in turn: where this look ends the next one goes on.
+ */
+static u16 next_free(struct shift_srq *ssrq, u32 posted)
+{
+	struct shift_srq_lent *lent = &ssrq->rec.lent;
+	u32 left, mask = ssrq->rings.ring.slots - 1;
+
+	for (left = looks(ssrq, posted); left; left--) {
+		lent->look = (lent->look + 1) & mask;
+		if (lent->look != lent->wqe && wqe_is_free(ssrq, lent->look))
+			return lent->look;
+	}
+	return lent->wqe;
 }
 
 static void note_wqe(struct shift_srq *ssrq, u16 wqe, u32 recv_id)
@@ -106,13 +126,16 @@ static int mlx5_srq_post(struct shift_srq *ssrq, u64 wr_id, const struct shift_s
 	const struct shift_ring *ring = &ssrq->rings.ring;
 	u8 bytes[SHIFT_MLX5_SRQ_SLOT(SHIFT_WR_MAX_SGE + 1)];
 	struct shift_srq_lent *lent = &ssrq->rec.lent;
-	u16 wqe = lent->wqe, next = next_free(ssrq, wqe);
-	u32 len;
+	u32 len, posted = mlx5_srq_posted(ssrq);
+	u16 next, wqe = lent->wqe;
 
 	lockdep_assert_held(&ssrq->post_lock);
+	if (posted >= ring->slots - 1)
+		return -ENOSPC;
+	next = next_free(ssrq, posted);
 	len = shift_mlx5_encode_srq(bytes, min_t(u32, sizeof(bytes), ring->slot_size), next, sge,
 				    num_sge);
-	if (!len || next == wqe || mlx5_srq_posted(ssrq) >= ring->slots - 1)
+	if (!len || next == wqe)
 		return -ENOSPC;
 	note_wqe(ssrq, wqe, wr_id);
 	lent->order[lent->head++ & (ring->slots - 1)] = wqe;
