@@ -9,6 +9,7 @@
 #include "core/queue.h"
 #include "provider/mlx5/cq.h"
 #include "provider/mlx5/mlx5.h"
+#include "provider/mlx5/rig.h"
 
 /**
  * shift_mlx5_reserve - reserve entries of a CQ for all that may be flushed to it, if there is room
@@ -46,11 +47,19 @@ bool shift_mlx5_reserve(const struct shift_qp *sqp, struct shift_cq *scq, u64 mo
 	return fits;
 }
 
+/*
+ * At least half of what is free is left to others, as fences do not wait long for room.  Nor does
+ * an application that has a CQ smaller than its SRQ, and counts what may be complete: so a small
+ * number it is, and more only if that is few of all that is free.
+ */
+static u32 part_of(u32 room)
+{
+	return min_t(u32, DIV_ROUND_UP(room, 2), max_t(u32, room / 16, SHIFT_RIG_DEPTH));
+}
+
 /**
  * shift_mlx5_reserve_part - reserve entries of a QP's receive CQ, as many as can be spared
  * @sqp: the QP.
- *
- * At least half of what is free is left to others, as fences do not wait long for room.
  *
  * Context: process context.
  * Return: the number of entries; 0: the CQ is full, or not registered.
@@ -68,7 +77,7 @@ u32 shift_mlx5_reserve_part(const struct shift_qp *sqp)
 		room = shift_mlx5_cq_room(&scq->pins.ring, shift_mlx5_consumer(scq), sqp->qpn,
 					  &own);
 		if (room > state->reserved)
-			part = DIV_ROUND_UP(room - state->reserved, 2);
+			part = part_of(room - state->reserved);
 		state->reserved += part;
 		mutex_unlock(&state->lock);
 	}
