@@ -90,6 +90,8 @@ struct shift_cq_ops {
  * @by_entry: a completion does not name a receive id, but a place in the ring, by its number
  *	(struct shift_srq_lent); one that was polled names none.
  *
+ * @protects_if: SHIFT_CLAIM() of what the devices of a QP on an SRQ have to do besides.
+ *
  * @pin: pin the ring, and its doorbell record if it has one, and check them.
  *
  * An SRQ none of whose QPs can execute another packet; ssrq->lock:
@@ -114,6 +116,7 @@ struct shift_cq_ops {
  */
 struct shift_srq_ops {
 	bool by_entry;
+	u32 protects_if;
 	int (*pin)(const struct shift_srq *ssrq, struct shift_srq_rings *rings,
 		   const struct shift_abi_reg_srq *reg);
 	int (*settle)(struct shift_cq *scq);

@@ -156,6 +156,14 @@ static void qp_note_refusal(struct shift_qp *sqp, enum shift_reason reason)
 	mutex_unlock(&sqp->lock);
 }
 
+/* What its devices have to do. */
+static u32 qp_claims(const struct shift_qp *sqp, const struct shift_provider *provider)
+{
+	u32 claims = provider->protects_if;
+
+	return sqp->srqm.ssrq && provider->srq ? claims | provider->srq->protects_if : claims;
+}
+
 /* Have both devices of the QP shown that they do what is assumed of them? */
 static bool qp_is_proven(const struct shift_qp *sqp, u32 claims)
 {
@@ -185,7 +193,7 @@ int shift_qp_register(struct shift_qp *sqp, const struct shift_abi_reg_qp *reg)
 
 	if (!provider || !provider->pin_qp)
 		return -EINVAL;
-	if (!qp_is_proven(sqp, provider->protects_if)) {
+	if (!qp_is_proven(sqp, qp_claims(sqp, provider))) {
 		qp_note_refusal(sqp, SHIFT_REASON_UNPROVEN);
 		return -EOPNOTSUPP;
 	}

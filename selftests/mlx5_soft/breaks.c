@@ -27,6 +27,9 @@ int mls_break_wc(const struct ib_device *ibdev, struct ib_wc *wc, int num)
 		/* 2: some requests are not flushed */
 		if (flushed && wc[i].wr_id & 1 && mls_breaks(ibdev, 2))
 			continue;
+		/* 21: nobody is told that there is no receive */
+		if (wc[i].status == IB_WC_RNR_RETRY_EXC_ERR && mls_breaks(ibdev, 21))
+			wc[i].status = IB_WC_RETRY_EXC_ERR;
 		/* 4: the first completion in error is a flush, too */
 		if (wc[i].status == IB_WC_RETRY_EXC_ERR && mls_breaks(ibdev, 4))
 			wc[i].status = IB_WC_WR_FLUSH_ERR;
@@ -66,4 +69,10 @@ void mls_break_recv(const struct ib_device *ibdev, struct ib_sge *sge)
 {
 	if (sge->length <= PAGE_SIZE && mls_breaks(ibdev, 10))
 		sge->addr++;
+}
+
+/* 18: a completion names another receive of its SRQ. */
+u64 mls_break_srq_recv(const struct mls_srq *srq, u64 wr_id)
+{
+	return wr_id < PAGE_SIZE && mls_breaks(srq->ibsrq.device, 18) ? wr_id ^ 1 : wr_id;
 }

@@ -159,6 +159,7 @@ int mls_kernel_create_qp(struct mls_qp *qp, struct ib_qp_init_attr *attr)
 	if (IS_ERR(qp->lower))
 		return PTR_ERR(qp->lower);
 	qp->kernel = true;
+	qp->srq = attr->srq ? to_mls_srq(attr->srq) : NULL;
 	qp->state = IB_QPS_RESET;
 	qp->ibqp.qp_num = qp->lower->qp_num;
 	attr->cap = lower.cap;
@@ -177,14 +178,15 @@ static void qp_is_over(void)
 		usleep_range(2000, 4000);
 }
 
-/* 5: something completes after the RESET. */
-static void qp_complete_late(struct mls_cq *cq)
+/* Something is flushed that should not be. */
+static void qp_flush_more(struct mls_cq *cq, u64 wr_id)
 {
 	struct stashed *stashed = kzalloc(sizeof(*stashed), GFP_KERNEL);
 
 	if (!stashed)
 		return;
 	stashed->wc.status = IB_WC_WR_FLUSH_ERR;
+	stashed->wc.wr_id = wr_id;
 	spin_lock_bh(&cq->stash_lock);
 	list_add_tail(&stashed->entry, &cq->stash);
 	spin_unlock_bh(&cq->stash_lock);
@@ -209,14 +211,19 @@ int mls_kernel_modify_qp(struct mls_qp *qp, struct ib_qp_attr *attr, int mask)
 	err = ib_modify_qp(qp->lower, attr, mask);
 	if (err)
 		return err;
-	if (to == IB_QPS_ERR && qp->state != IB_QPS_ERR)
+	if (to == IB_QPS_ERR && qp->state != IB_QPS_ERR) {
 		qp_is_over();
+		/* 17: a receive of the SRQ is flushed that nothing was received into */
+		if (qp->srq && qp->srq->last < PAGE_SIZE && mls_breaks(ibdev, 17))
+			qp_flush_more(to_mls_cq(qp->ibqp.recv_cq), qp->srq->last);
+	}
 	if (to == IB_QPS_RESET && qp->state != IB_QPS_RESET) {
 		mls_kernel_cq_clean(to_mls_cq(qp->ibqp.send_cq), qp->lower);
 		mls_kernel_cq_clean(to_mls_cq(qp->ibqp.recv_cq), qp->lower);
 		qp->used = true;
+		/* 5: something completes after the RESET */
 		if (mls_breaks(ibdev, 5))
-			qp_complete_late(to_mls_cq(qp->ibqp.recv_cq));
+			qp_flush_more(to_mls_cq(qp->ibqp.recv_cq), 0);
 	}
 	qp->state = to;
 	return 0;
@@ -277,10 +284,23 @@ int mls_post_srq_recv(struct ib_srq *ibsrq, const struct ib_recv_wr *wr,
 		      const struct ib_recv_wr **bad)
 {
 	struct mls_srq *srq = to_mls_srq(ibsrq);
+	struct ib_recv_wr one;
+	int err;
 
 	if (!srq->kernel)
 		return refuse_recv(wr, bad);
-	return ib_post_srq_recv(srq->lower, wr, bad);
+	for (; wr; wr = wr->next) {
+		one = *wr;
+		one.next = NULL;
+		one.wr_id = mls_break_srq_recv(srq, wr->wr_id);
+		err = ib_post_srq_recv(srq->lower, &one, bad);
+		if (err) {
+			*bad = wr;
+			return err;
+		}
+		WRITE_ONCE(srq->last, wr->wr_id);
+	}
+	return 0;
 }
 
 /* The key for all memory that rxe has made for its PD. */

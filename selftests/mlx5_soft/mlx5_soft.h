@@ -124,7 +124,8 @@ struct mls_srq {
 	u16 counter;		/* doorbell record as far as it was followed */
 	u16 next;		/* index of the WQE after that */
 	bool broken;
-	bool kernel;		/* kverbs.c: only @lower is in use */
+	bool kernel;		/* kverbs.c: only @lower and @last are in use */
+	u64 last;		/* wr_id of the receive that was posted last */
 };
 
 struct mls_qp {
@@ -162,7 +163,7 @@ struct mls_qp {
 	bool stopped;		/* a wrong WQE is waiting for its turn */
 	bool resetting;		/* what rxe flushes is not completed */
 	bool asked;		/* it is on its way to ERR because somebody wants it there */
-	bool kernel;		/* kverbs.c: only these are in use, @lower, @cap and @state */
+	bool kernel;		/* kverbs.c: only these are in use, @lower, @srq, @cap and @state */
 	bool used;		/* it was reset at least once */
 	struct mls_flight flight[MLS_SEND_DEPTH];
 };
@@ -385,6 +386,7 @@ int mls_break_wc(const struct ib_device *ibdev, struct ib_wc *wc, int num);
 enum ib_qp_state mls_break_state(const struct mls_qp *qp, enum ib_qp_state state);
 u32 mls_break_psn(const struct mls_qp *qp, u32 psn);
 void mls_break_recv(const struct ib_device *ibdev, struct ib_sge *sge);
+u64 mls_break_srq_recv(const struct mls_srq *srq, u64 wr_id);
 
 /* nic.c: bits of faults.roce_accl; those below 7 are the register's own */
 #define MLS_ACCL_ADAPTIVE_ROUTING	BIT(5)

@@ -100,6 +100,37 @@ static void bounds(struct ktap *t)
 	EXPECT(t, !shift_trial_judge(&seen, 6, ~0u, &end));
 }
 
+static void of_srq(struct ktap *t)
+{
+	bool more;
+	u32 ok;
+
+	start();
+	EXPECT(t, shift_trial_judge_srq(&seen, 4, &ok, &more));
+	EXPECT_EQ(t, ok, 0);
+	EXPECT(t, !more);
+	add(4, 7, SHIFT_TRIAL_OK);
+	EXPECT(t, shift_trial_judge_srq(&seen, 4, &ok, &more));
+	EXPECT_EQ(t, ok, 3);
+	EXPECT(t, !more);
+	EXPECT(t, !shift_trial_judge_srq(&seen, 3, &ok, &more));
+	/* what was under way, and no more */
+	add(7, 8, SHIFT_TRIAL_FLUSHED);
+	EXPECT(t, shift_trial_judge_srq(&seen, 4, &ok, &more));
+	EXPECT_EQ(t, ok, 3);
+	EXPECT(t, more);
+	add(8, 9, SHIFT_TRIAL_FLUSHED);
+	EXPECT(t, !shift_trial_judge_srq(&seen, 4, &ok, &more));
+	seen.seen[4].status = SHIFT_TRIAL_OK;
+	EXPECT(t, !shift_trial_judge_srq(&seen, 4, &ok, &more));
+	/* another one than the next */
+	seen.n--;
+	seen.seen[3].id = 9;
+	EXPECT(t, !shift_trial_judge_srq(&seen, 4, &ok, &more));
+	seen.n = SHIFT_TRIAL_MOST + 1;
+	EXPECT(t, !shift_trial_judge_srq(&seen, 4, &ok, &more));
+}
+
 static void psns(struct ktap *t)
 {
 	static const u32 len[] = { 0, 1, 256, 257, 512 };
@@ -120,7 +151,7 @@ static void psns(struct ktap *t)
 
 static const struct ktap_case cases[] = {
 	KTAP_CASE(in_order), KTAP_CASE(unsignaled), KTAP_CASE(flushed), KTAP_CASE(broke),
-	KTAP_CASE(bounds), KTAP_CASE(psns),
+	KTAP_CASE(bounds), KTAP_CASE(of_srq), KTAP_CASE(psns),
 };
 
 KTAP_SUITE(judge_mlx5, cases);

@@ -48,6 +48,35 @@ bool shift_trial_judge(const struct shift_trial_log *log, u32 posted, u32 silent
 	return next == posted;
 }
 
+/**
+ * shift_trial_judge_srq - are these the completions of receives of an SRQ, in order?
+ * @log: the completions.
+ * @first: number of the receive that is the first one.
+ * @ok: filled if so: how many were executed.
+ * @flushed: filled if so: the one behind them has a completion in error.
+ *
+ * Others than that one have no completion: they stay in the SRQ.
+ *
+ * Context: any.
+ * Return: true if so.
+ */
+bool shift_trial_judge_srq(const struct shift_trial_log *log, u32 first, u32 *ok, bool *flushed)
+{
+	u32 i;
+
+	*ok = 0;
+	*flushed = false;
+	if (log->n > SHIFT_TRIAL_MOST)
+		return false;
+	for (i = 0; i < log->n; i++) {
+		if (*flushed || log->seen[i].id != first + i)
+			return false;
+		*flushed = log->seen[i].status != SHIFT_TRIAL_OK;
+		*ok += !*flushed;
+	}
+	return true;
+}
+
 /* Packets of @n messages. */
 u32 shift_trial_packets(const u32 *len, u32 n, u32 mtu)
 {

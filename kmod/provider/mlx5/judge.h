@@ -42,6 +42,7 @@ struct shift_trial_end {
 
 bool shift_trial_judge(const struct shift_trial_log *log, u32 posted, u32 silent,
 		       struct shift_trial_end *end);
+bool shift_trial_judge_srq(const struct shift_trial_log *log, u32 first, u32 *ok, bool *flushed);
 u32 shift_trial_packets(const u32 *len, u32 n, u32 mtu);
 bool shift_trial_psn_fits(const u32 *len, u32 receives, u32 received, u32 mtu, u32 packets);
 

@@ -89,13 +89,14 @@ bool shift_mlx5_holds_flushes(struct shift_qp *sqp);
 bool shift_mlx5_still(struct shift_qp *sqp, u32 *done);
 
 /*
- * What a device has to do, by the numbers of mlx5.md: for a failover, and for a handback.  These
- * are the assumptions that kernel QPs can try, and what a register tells.
+ * What a device has to do, by the numbers of mlx5.md: for a failover, for a handback, and for QPs
+ * on SRQs.  These are the assumptions that kernel QPs can try, and what a register tells.
  */
 #define SHIFT_MLX5_PROTECTS_IF	(SHIFT_CLAIM(1) | SHIFT_CLAIM(2) | SHIFT_CLAIM(3) | \
 				 SHIFT_CLAIM(4) | SHIFT_CLAIM(5) | SHIFT_CLAIM(7) | \
 				 SHIFT_CLAIM(10) | SHIFT_CLAIM(11) | SHIFT_CLAIM(20))
 #define SHIFT_MLX5_HANDS_BACK_IF	SHIFT_CLAIM(16)
+#define SHIFT_MLX5_PROTECTS_SRQ_IF	(SHIFT_CLAIM(17) | SHIFT_CLAIM(18) | SHIFT_CLAIM(21))
 
 /* trial.c */
 int shift_mlx5_prove(struct ib_device *ibdev, u32 *held, u32 *failed);

@@ -2,8 +2,9 @@
 /*
  * Two queue pairs of one device, connected to each other by the device's own address.  They send
  * from and to memory of the rig's, by the PD's local key: no other key exists, so that nobody else
- * reaches memory by these QPs.
+ * reaches memory by these QPs.  Both may be on an SRQ of the rig's.
  */
+#include <linux/crc32.h>
 #include <linux/delay.h>
 #include <linux/ktime.h>
 #include <linux/log2.h>
@@ -28,11 +29,12 @@ static int end_init(struct shift_rig *rig, struct shift_rig_end *end)
 	struct ib_qp_init_attr init = {
 		.qp_type = IB_QPT_RC,
 		.sq_sig_type = IB_SIGNAL_REQ_WR,
+		.srq = rig->srq,
 		.cap = {
 			.max_send_wr = SHIFT_RIG_DEPTH,
-			.max_recv_wr = SHIFT_RIG_DEPTH,
+			.max_recv_wr = rig->srq ? 0 : SHIFT_RIG_DEPTH,
 			.max_send_sge = SGES,
-			.max_recv_sge = 1,
+			.max_recv_sge = rig->srq ? 0 : 1,
 		},
 	};
 	struct ib_qp *qp;
@@ -78,6 +80,8 @@ void shift_rig_free(struct shift_rig *rig)
 {
 	end_free(rig, &rig->end[0]);
 	end_free(rig, &rig->end[1]);
+	if (!IS_ERR_OR_NULL(rig->srq))
+		ib_destroy_srq(rig->srq);
 	if (rig->dma)
 		ib_dma_unmap_single(rig->ibdev, rig->dma, TEXT, DMA_TO_DEVICE);
 	if (!IS_ERR_OR_NULL(rig->pd))
@@ -86,9 +90,21 @@ void shift_rig_free(struct shift_rig *rig)
 	kfree(rig);
 }
 
-static int rig_init(struct shift_rig *rig, int ends)
+/* Its ring, which the driver makes larger by one, is full then. */
+static int srq_init(struct shift_rig *rig)
 {
-	int i, err;
+	struct ib_srq_init_attr init = {
+		.srq_type = IB_SRQT_BASIC,
+		.attr = { .max_wr = SHIFT_RIG_SRQ, .max_sge = 1 },
+	};
+
+	rig->srq = ib_create_srq(rig->pd, &init);
+	return PTR_ERR_OR_ZERO(rig->srq);
+}
+
+static int rig_init(struct shift_rig *rig, int ends, bool with_srq)
+{
+	int i, err = 0;
 
 	rig->text = kmalloc(TEXT, GFP_KERNEL);
 	if (!rig->text)
@@ -102,15 +118,14 @@ static int rig_init(struct shift_rig *rig, int ends)
 		rig->dma = 0;
 		return -ENOMEM;
 	}
-	for (i = 0; i < ends; i++) {
+	if (with_srq)
+		err = srq_init(rig);
+	for (i = 0; i < ends && !err; i++)
 		err = end_init(rig, &rig->end[i]);
-		if (err)
-			return err;
-	}
-	return 0;
+	return err;
 }
 
-static struct shift_rig *rig_new(struct ib_device *ibdev, int ends)
+static struct shift_rig *rig_new(struct ib_device *ibdev, int ends, bool with_srq)
 {
 	struct shift_rig *rig = kzalloc(sizeof(*rig), GFP_KERNEL);
 	int err;
@@ -119,7 +134,7 @@ static struct shift_rig *rig_new(struct ib_device *ibdev, int ends)
 		return ERR_PTR(-ENOMEM);
 	rig->ibdev = ibdev;
 	rig->rnr_retry = RNR_FOR_EVER;
-	err = rig_init(rig, ends);
+	err = rig_init(rig, ends, with_srq);
 	if (!err)
 		return rig;
 	shift_rig_free(rig);
@@ -135,7 +150,25 @@ static struct shift_rig *rig_new(struct ib_device *ibdev, int ends)
  */
 struct shift_rig *shift_rig_new(struct ib_device *ibdev)
 {
-	return rig_new(ibdev, 2);
+	return rig_new(ibdev, 2, false);
+}
+
+/**
+ * shift_rig_new_srq - make two QPs of a device on an SRQ, in RESET
+ * @ibdev: the device; it stays until shift_rig_free().
+ *
+ * A send that finds no receive ends in an error at once.
+ *
+ * Context: process context; sleeps on the device.
+ * Return: them, or an ERR_PTR.
+ */
+struct shift_rig *shift_rig_new_srq(struct ib_device *ibdev)
+{
+	struct shift_rig *rig = rig_new(ibdev, 2, true);
+
+	if (!IS_ERR(rig))
+		rig->rnr_retry = 0;
+	return rig;
 }
 
 /**
@@ -150,7 +183,7 @@ struct shift_rig *shift_rig_new(struct ib_device *ibdev)
  */
 struct shift_rig *shift_rig_borrow(struct ib_qp *qp, const struct ib_device_ops *ops)
 {
-	struct shift_rig *rig = rig_new(qp->device, 1);
+	struct shift_rig *rig = rig_new(qp->device, 1, false);
 
 	if (IS_ERR(rig))
 		return rig;
@@ -300,7 +333,8 @@ int shift_rig_send(struct shift_rig *rig, int from, u32 len, u32 num_sge, bool s
 
 /*
  * Post receives at an end, at most SHIFT_RIG_DEPTH in a part: each with a place of its own, or
- * @large, all with the same memory.
+ * @large, all with the same memory.  If there is an SRQ they are posted there, with the memory of
+ * that end, and their numbers go on from part to part.
  */
 int shift_rig_recv(struct shift_rig *rig, int at, u32 num, bool large)
 {
@@ -310,12 +344,16 @@ int shift_rig_recv(struct shift_rig *rig, int at, u32 num, bool large)
 		.lkey = rig->pd->local_dma_lkey,
 	};
 	struct ib_recv_wr wr = { .sg_list = &sge, .num_sge = 1 };
+	u32 *posted = rig->srq ? &rig->nsrq : &end->nrecv;
 	int err = 0;
 
 	for (; num && !err; num--) {
-		sge.addr = end->dma + (large ? 0 : end->nrecv * SHIFT_RIG_PLACE);
-		wr.wr_id = end->nrecv++ | RECV;
-		err = ib_post_recv(end->qp, &wr, NULL);
+		sge.addr = end->dma;
+		if (!large)
+			sge.addr += *posted % SHIFT_RIG_DEPTH * SHIFT_RIG_PLACE;
+		wr.wr_id = (*posted)++ | RECV;
+		err = rig->srq ? ib_post_srq_recv(rig->srq, &wr, NULL) :
+				 ib_post_recv(end->qp, &wr, NULL);
 	}
 	return err;
 }
@@ -376,14 +414,14 @@ bool shift_rig_wait(struct shift_rig *rig, int at, u32 sends, u32 recvs, unsigne
 	return false;
 }
 
-/* The PSN that an end expects next. */
-int shift_rig_expected(struct shift_rig *rig, int at, u32 *psn)
+/* Packets that an end has executed in this part, by the PSN that it expects next. */
+int shift_rig_executed(struct shift_rig *rig, int at, u32 *packets)
 {
 	struct ib_qp_init_attr init;
 	struct ib_qp_attr attr;
 	int err = ib_query_qp(rig->end[at].qp, &attr, IB_QP_RQ_PSN, &init);
 
-	*psn = err ? 0 : attr.rq_psn;
+	*packets = err ? 0 : (attr.rq_psn - rig->end[!at].psn) & SHIFT_PSN_MASK;
 	return err;
 }
 
@@ -441,4 +479,13 @@ bool shift_rig_text_is_there(struct shift_rig *rig, int at, u32 num)
 		if (memcmp(end->data + i * SHIFT_RIG_PLACE, rig->text + i, peer->len[i]))
 			return false;
 	return true;
+}
+
+/* A checksum of an end's memory. */
+u32 shift_rig_memory(struct shift_rig *rig, int at)
+{
+	struct shift_rig_end *end = &rig->end[at];
+
+	ib_dma_sync_single_for_cpu(rig->ibdev, end->dma, SHIFT_RIG_DATA, DMA_FROM_DEVICE);
+	return crc32_le(0, end->data, SHIFT_RIG_DATA);
 }

@@ -10,6 +10,7 @@
 #include "provider/mlx5/judge.h"
 
 #define SHIFT_RIG_DEPTH	16		/* sends and receives of an end, at most */
+#define SHIFT_RIG_SRQ	15		/* receives of the SRQ: a power of 2, less 1 */
 #define SHIFT_RIG_PLACE	2048		/* bytes of a place for a receive */
 #define SHIFT_RIG_DATA	(SHIFT_RIG_DEPTH * SHIFT_RIG_PLACE)
 #define SHIFT_RIG_MTU	256		/* so that a message has several packets */
@@ -46,6 +47,8 @@ struct shift_rig_end {
  * @text: what is sent: message n begins at byte n.
  * @dma: its address.
  * @rnr_retry: of both QPs.
+ * @srq: of both QPs; NULL: each has a receive queue.
+ * @nsrq: number of receives that were posted there.
  */
 struct shift_rig {
 	struct ib_device *ibdev;
@@ -53,11 +56,14 @@ struct shift_rig {
 	u8 *text;
 	u64 dma;
 	u8 rnr_retry;
+	struct ib_srq *srq;
+	u32 nsrq;
 	struct shift_rig_end end[2];
 };
 
 /* All in process context; they sleep. */
 struct shift_rig *shift_rig_new(struct ib_device *ibdev);
+struct shift_rig *shift_rig_new_srq(struct ib_device *ibdev);
 struct shift_rig *shift_rig_borrow(struct ib_qp *qp, const struct ib_device_ops *ops);
 void shift_rig_free(struct shift_rig *rig);
 int shift_rig_connect(struct shift_rig *rig);
@@ -65,10 +71,11 @@ void shift_rig_part(struct shift_rig *rig, int at);
 int shift_rig_send(struct shift_rig *rig, int from, u32 len, u32 num_sge, bool signaled);
 int shift_rig_recv(struct shift_rig *rig, int at, u32 num, bool large);
 bool shift_rig_wait(struct shift_rig *rig, int at, u32 sends, u32 recvs, unsigned int ms);
-int shift_rig_expected(struct shift_rig *rig, int at, u32 *psn);
+int shift_rig_executed(struct shift_rig *rig, int at, u32 *packets);
 bool shift_rig_is_broken(struct shift_rig *rig, int at);
 int shift_rig_stop(struct shift_rig *rig, int at);
 u32 shift_rig_reset(struct shift_rig *rig);
 bool shift_rig_text_is_there(struct shift_rig *rig, int at, u32 num);
+u32 shift_rig_memory(struct shift_rig *rig, int at);
 
 #endif /* SHIFT_PROVIDER_MLX5_RIG_H */

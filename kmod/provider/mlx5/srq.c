@@ -149,6 +149,7 @@ static int mlx5_srq_post(struct shift_srq *ssrq, u64 wr_id, const struct shift_s
 
 const struct shift_srq_ops shift_mlx5_srq_ops = {
 	.by_entry = true,
+	.protects_if = SHIFT_MLX5_PROTECTS_SRQ_IF,
 	.pin = mlx5_srq_pin,
 	.unpolled = mlx5_cq_unpolled,
 	.drain = shift_mlx5_drain,

@@ -3,49 +3,14 @@
  * A device proves what is assumed of it: Documentation/internals/mlx5.md, "A NIC proves itself".
  * Numbers of claims are those of that page's list.
  */
-#include <linux/crc32.h>
-#include "core/proof.h"
 #include "provider/mlx5/mlx5.h"
 #include "provider/mlx5/order.h"
-#include "provider/mlx5/rig.h"
-#include "pure/psn.h"
-
-#define SOON_MS		200	/* for what need not wait for a timer */
-#define RETRIES_MS	4000	/* two ACK timeouts, which NICs make up to four times as long */
-#define STILL_MS	20	/* some RNR timers: nothing may happen meanwhile */
-
-/**
- * struct trial - what was tried so far
- * @rig: two QPs of the device.
- * @tried: SHIFT_CLAIM() of each.
- * @failed: those that did not hold.
- */
-struct trial {
-	struct shift_rig *rig;
-	u32 tried, failed;
-};
+#include "provider/mlx5/trial.h"
 
 /* What a part with traffic in both directions has shown. */
 struct traffic {
 	bool completed, there, counted;
 };
-
-static void claim(struct trial *t, u32 number, bool holds)
-{
-	t->tried |= SHIFT_CLAIM(number);
-	if (!holds)
-		t->failed |= SHIFT_CLAIM(number);
-}
-
-/* Packets that an end has executed in this part, as its QP says. */
-static int executed(struct trial *t, int at, u32 *packets)
-{
-	u32 psn;
-	int err = shift_rig_expected(t->rig, at, &psn);
-
-	*packets = (psn - t->rig->end[!at].psn) & SHIFT_PSN_MASK;
-	return err;
-}
 
 /* The receives of an end are those of all that the other one has sent. */
 static bool received_all(const struct shift_rig_end *end, const struct shift_rig_end *peer)
@@ -97,7 +62,8 @@ static int traffic(struct trial *t, struct traffic *seen)
 	if (!shift_rig_wait(t->rig, 1, 1, ARRAY_SIZE(sends), SOON_MS) ||
 	    !shift_rig_wait(t->rig, 0, 4, 1, SOON_MS))
 		return -ETIMEDOUT;
-	err = executed(t, 0, &packets[0]) ?: executed(t, 1, &packets[1]);
+	err = shift_rig_executed(t->rig, 0, &packets[0]) ?:
+	      shift_rig_executed(t->rig, 1, &packets[1]);
 	if (err)
 		return err;
 	seen->completed = sent_all(a) && sent_all(b) && received_all(a, b) && received_all(b, a);
@@ -145,7 +111,7 @@ static int trial_sender(struct trial *t)
 		return err;
 	if (!shift_rig_wait(t->rig, 1, 0, 2, SOON_MS) || !shift_rig_wait(t->rig, 0, 2, 0, SOON_MS))
 		return -ETIMEDOUT;
-	err = shift_rig_stop(t->rig, 0) ?: executed(t, 1, &before);
+	err = shift_rig_stop(t->rig, 0) ?: shift_rig_executed(t->rig, 1, &before);
 	if (!err)
 		err = shift_rig_recv(t->rig, 1, 4, false);
 	if (err)
@@ -154,7 +120,7 @@ static int trial_sender(struct trial *t)
 	/* more than was due may come: that is what the wait is for */
 	shift_rig_wait(t->rig, 1, 0, 3, STILL_MS);
 	shift_rig_wait(t->rig, 0, 7, 3, STILL_MS);
-	err = executed(t, 1, &after);
+	err = shift_rig_executed(t->rig, 1, &after);
 	if (err)
 		return err;
 	claim(t, 1, after == before && b->recvs.n == 2);
@@ -163,15 +129,6 @@ static int trial_sender(struct trial *t)
 		flushed = false;
 	claim(t, 2, flushed && sends.ok == 2 && !sends.broke && !recvs.ok && !recvs.broke);
 	return 0;
-}
-
-/* A checksum of what is in an end's memory. */
-static u32 memory_of(struct shift_rig *rig, int at)
-{
-	struct shift_rig_end *end = &rig->end[at];
-
-	ib_dma_sync_single_for_cpu(rig->ibdev, end->dma, SHIFT_RIG_DATA, DMA_FROM_DEVICE);
-	return crc32_le(0, end->data, SHIFT_RIG_DATA);
 }
 
 /*
@@ -194,19 +151,19 @@ static int trial_receiver(struct trial *t)
 	if (!err)
 		err = shift_rig_stop(t->rig, 1);
 	if (!err)
-		err = executed(t, 1, &packets);
+		err = shift_rig_executed(t->rig, 1, &packets);
 	if (err)
 		return err;
-	memory = memory_of(t->rig, 1);
+	memory = shift_rig_memory(t->rig, 1);
 	flushed = shift_rig_wait(t->rig, 1, 0, b->nrecv, SOON_MS);
 	shift_rig_wait(t->rig, 1, 0, b->nrecv + 1, STILL_MS);
-	err = executed(t, 1, &later);
+	err = shift_rig_executed(t->rig, 1, &later);
 	if (err)
 		return err;
 	flushed = shift_trial_judge(&b->recvs, b->nrecv, 0, &recvs) && flushed && !recvs.broke;
 	claim(t, 2, flushed);
 	fits = !flushed || shift_trial_psn_fits(a->len, b->nrecv, recvs.ok, SHIFT_RIG_MTU, packets);
-	claim(t, 3, fits && later == packets && memory_of(t->rig, 1) == memory);
+	claim(t, 3, fits && later == packets && shift_rig_memory(t->rig, 1) == memory);
 	if (!flushed)
 		return 0;	/* it may be at work still */
 	broke = shift_rig_wait(t->rig, 0, SHIFT_RIG_DEPTH, 0, RETRIES_MS);
@@ -231,16 +188,34 @@ static int trial_again(struct trial *t)
 }
 
 /* Each part has QPs of its own, so that it tells of itself only. */
-static int part(struct trial *t, struct ib_device *ibdev, int (*fn)(struct trial *t))
+static int part(struct trial *t, struct shift_rig *rig, int (*fn)(struct trial *t))
 {
 	int err;
 
-	t->rig = shift_rig_new(ibdev);
+	t->rig = rig;
 	if (IS_ERR(t->rig))
 		return PTR_ERR(t->rig);
 	err = fn(t);
 	shift_rig_free(t->rig);
 	return err;
+}
+
+/* 17, 18 and 21.  What cannot be tried has failed: others than QPs on SRQs do not need it. */
+static void trial_srq(struct trial *t, struct ib_device *ibdev)
+{
+	if (part(t, shift_rig_new_srq(ibdev), shift_trial_srq_stop))
+		claim(t, 17, false);
+	if (!part(t, shift_rig_new_srq(ibdev), shift_trial_srq_empty))
+		return;
+	claim(t, 18, false);
+	claim(t, 21, false);
+}
+
+static bool port_is_up(struct ib_device *ibdev)
+{
+	struct ib_port_attr port;
+
+	return !ib_query_port(ibdev, 1, &port) && port.state == IB_PORT_ACTIVE;
 }
 
 /**
@@ -254,21 +229,23 @@ static int part(struct trial *t, struct ib_device *ibdev, int (*fn)(struct trial
  */
 int shift_mlx5_prove(struct ib_device *ibdev, u32 *held, u32 *failed)
 {
-	struct ib_port_attr port;
 	struct trial t = {};
 	int err;
 
-	err = ib_query_port(ibdev, 1, &port);
-	if (!err && port.state != IB_PORT_ACTIVE)
-		err = -ENETDOWN;
+	err = port_is_up(ibdev) ? 0 : -ENETDOWN;
 	if (!err)
-		err = part(&t, ibdev, trial_traffic);
+		err = part(&t, shift_rig_new(ibdev), trial_traffic);
 	if (!err)
-		err = part(&t, ibdev, trial_sender);
+		err = part(&t, shift_rig_new(ibdev), trial_sender);
 	if (!err)
-		err = part(&t, ibdev, trial_again);
+		err = part(&t, shift_rig_new(ibdev), trial_again);
+	if (!err)
+		trial_srq(&t, ibdev);
 	if (!err)
 		claim(&t, 20, shift_mlx5_in_order(ibdev));
+	/* what has failed may have failed by that */
+	if (!err && !port_is_up(ibdev))
+		err = -ENETDOWN;
 	*held = t.tried & ~t.failed;
 	*failed = t.failed;
 	return err;
