@@ -21,5 +21,16 @@ void fuzz_locks_are_free(void);
 /* fuzz_register.c */
 extern bool fuzz_unlimited;		/* the process may lock as much memory as it likes */
 bool fuzz_refuses(void);		/* is this allocation, or this copy, to fail? */
+u8 fuzz_byte(void);			/* of the input */
+u32 fuzz_word(void);
+
+/* away.c; an SRQ that is registered, but for the first one */
+struct shift_cq;
+struct shift_srq;
+void fuzz_srq_init(struct shift_srq *ssrq);
+void fuzz_write_table(struct shift_srq *ssrq);
+void fuzz_complete(struct shift_cq *scq, u32 qpn);
+void fuzz_lend(struct shift_srq *ssrq);
+void fuzz_take_over(struct shift_srq *ssrq, struct shift_cq *scq);
 
 #endif /* REGISTER_FUZZ_H */

@@ -27,6 +27,7 @@
 int LLVMFuzzerTestOneInput(const u8 *data, size_t size);
 
 static const u8 *input, *input_end;
+static bool tidy;		/* all that is registered is right */
 static u32 odds;		/* of 256: how often memory is short */
 bool fuzz_unlimited;
 static struct mm_struct mm;
@@ -40,29 +41,31 @@ static struct shift_srq ssrq;
 static struct file file;
 static unsigned long long registrations, accepted;
 
-static u8 byte(void)
+u8 fuzz_byte(void)
 {
 	return input < input_end ? *input++ : 0;
 }
 
-static u32 word(void)
+u32 fuzz_word(void)
 {
-	return byte() | byte() << 8 | byte() << 16 | (u32)byte() << 24;
+	return fuzz_byte() | fuzz_byte() << 8 | fuzz_byte() << 16 | (u32)fuzz_byte() << 24;
 }
 
 bool fuzz_refuses(void)
 {
-	return odds && byte() < odds;
+	return odds && !tidy && fuzz_byte() < odds;
 }
 
 /* An address that may be right: small steps from a page. */
 static u64 address(void)
 {
-	u8 how = byte();
+	u8 how = fuzz_byte();
 
+	if (tidy)
+		return USER_FIRST + how % 4 * PAGE_SIZE;
 	if (how == 0xff)
-		return (u64)word() << 32 | word();
-	return USER_FIRST + (how % (USER_PAGES + 2)) * PAGE_SIZE + (how & 0x40 ? byte() * 4 : 0);
+		return (u64)fuzz_word() << 32 | fuzz_word();
+	return USER_FIRST + (how % (USER_PAGES + 2)) * PAGE_SIZE + (how & 0x40 ? fuzz_byte() * 4 : 0);
 }
 
 static void object_init(struct shift_obj *obj, enum shift_obj_type type, u32 handle,
@@ -79,7 +82,7 @@ static void device_begin(void)
 {
 	memset(&sdev, 0, sizeof(sdev));
 	sdev.ibdev = &ibdev;
-	sdev.provider = byte() & 1 ? &shift_provider_mlx5 : &shift_provider_rxe;
+	sdev.provider = fuzz_byte() & 1 ? &shift_provider_mlx5 : &shift_provider_rxe;
 	mutex_init(&sdev.list_lock);
 	init_rwsem(&sdev.ring_sem);
 	INIT_LIST_HEAD(&sdev.cqs);
@@ -97,7 +100,7 @@ static void objects_begin(void)
 	memset(&ssrq, 0, sizeof(ssrq));
 	for (i = 0; i < CQS; i++) {
 		memset(&cq[i], 0, sizeof(cq[i]));
-		cq[i].cqe = (1u << byte() % 8) - 1;
+		cq[i].cqe = (1u << fuzz_byte() % 8) - 1;
 		kref_init(&scq[i].ref);
 		spin_lock_init(&scq[i].lock);
 		scq[i].sdev = &sdev;
@@ -110,8 +113,9 @@ static void objects_begin(void)
 	spin_lock_init(&ssrq.post_lock);
 	ssrq.sdev = &sdev;
 	ssrq.ops = sdev.provider->srq;
-	ssrq.max_wr = byte() & 1 ? byte() : (1u << byte() % 8) - 1;
-	ssrq.max_sge = byte() % 33;
+	fuzz_srq_init(&ssrq);
+	ssrq.max_wr = fuzz_byte() & 1 ? fuzz_byte() : (1u << fuzz_byte() % 8) - 1;
+	ssrq.max_sge = fuzz_byte() % 33;
 	object_init(&ssrq.obj, SHIFT_OBJ_SRQ, SRQ, &sdev.srqs);
 	for (i = 0; i < QPS; i++) {
 		kref_init(&sqp[i].ref);
@@ -121,14 +125,16 @@ static void objects_begin(void)
 		sqp[i].qp = &qp[i];
 		sqp[i].qpn = 17 + i;
 		sqp[i].scq = &scq[0];
-		sqp[i].rcq = &scq[byte() & 1];
-		sqp[i].srqm.ssrq = i && byte() & 1 ? &ssrq : NULL;
-		sqp[i].app.asked_send = byte();
+		sqp[i].rcq = &scq[fuzz_byte() & 1];
+		sqp[i].srqm.ssrq = i && fuzz_byte() & 1 ? &ssrq : NULL;
+		if (sqp[i].srqm.ssrq)
+			list_add_tail(&sqp[i].srqm.node, &ssrq.members);
+		sqp[i].app.asked_send = fuzz_byte();
 		sqp[i].app.mtu = 1024;
 		sqp[i].app.init.cap = (struct ib_qp_cap) {
-			.max_send_wr = byte(), .max_recv_wr = byte(),
-			.max_send_sge = byte() % 33, .max_recv_sge = byte() % 33,
-			.max_inline_data = byte() * 4,
+			.max_send_wr = fuzz_byte(), .max_recv_wr = fuzz_byte(),
+			.max_send_sge = fuzz_byte() % 33, .max_recv_sge = fuzz_byte() % 33,
+			.max_inline_data = fuzz_byte() * 4,
 		};
 		sqp[i].fo.reason = SHIFT_REASON_NO_PROVIDER;
 		object_init(&sqp[i].obj, SHIFT_OBJ_QP, 5 + i, &sdev.qps);
@@ -169,22 +175,25 @@ static struct shift_abi_ring ring(u32 entries, u32 size)
 	u32 slots = roundup_pow_of_two((u64)entries + 1);
 	u32 log2 = order_base_2(size), mask = slots - 1;
 	struct shift_abi_ring r = { .addr = address() };
-	u8 how = byte();
+	u8 how = fuzz_byte();
 
+	if (tidy)
+		how = 8;
 	if (how >= 0xf0)
 		r.addr = 0;
 	if (sdev.provider == &shift_provider_mlx5) {
-		r.len = how & 7 ? size << byte() % 8 : word();
+		r.len = how & 8 ? slots * size :
+			how & 7 ? size << fuzz_byte() % 8 : fuzz_word();
 		return r;
 	}
 	if (how & 7)
 		r.addr &= PAGE_MASK;
 	r.len = PAGE_ALIGN(HEAD + slots * size);
 	if (how & 0x10)
-		r.len = how & 0x20 ? word() : (1 + byte() % 8) * PAGE_SIZE;
+		r.len = how & 0x20 ? fuzz_word() : (1 + fuzz_byte() % 8) * PAGE_SIZE;
 	if (how & 0x40) {
-		log2 = byte() % 34;
-		mask = (1u << byte() % 8) - 1;
+		log2 = fuzz_byte() % 34;
+		mask = (1u << fuzz_byte() % 8) - 1;
 	}
 	if (r.addr >= USER_FIRST && r.addr - USER_FIRST < USER_PAGES * PAGE_SIZE) {
 		u8 *page = fuzz_user((r.addr - USER_FIRST) >> PAGE_SHIFT);
@@ -198,12 +207,12 @@ static struct shift_abi_ring ring(u32 entries, u32 size)
 /* Nearly right, and then some words of it are anything. */
 static void spoil(void *reg, size_t size)
 {
-	u8 n = byte();
+	u8 n = fuzz_byte();
 
-	if (n < 0x80)
+	if (tidy || n < 0x80)
 		return;
 	for (n &= 3; n; n--)
-		((u32 *)reg)[byte() % (size / 4)] = byte() & 1 ? word() : byte();
+		((u32 *)reg)[fuzz_byte() % (size / 4)] = fuzz_byte() & 1 ? fuzz_word() : fuzz_byte();
 }
 
 static long call(unsigned int cmd, const void *arg, size_t size)
@@ -223,9 +232,9 @@ static long call(unsigned int cmd, const void *arg, size_t size)
 /* Mostly of the size that it has, or else of any. */
 static size_t size_of(size_t size)
 {
-	u8 other = byte();
+	u8 other = fuzz_byte();
 
-	return other < 0xf0 ? size : byte();
+	return tidy || other < 0xf0 ? size : fuzz_byte();
 }
 
 static void count(long ret)
@@ -236,21 +245,21 @@ static void count(long ret)
 
 static u32 provider(void)
 {
-	u8 other = byte();
+	u8 other = fuzz_byte();
 
-	return other < 0xf0 ? sdev.provider->id : other & 3;
+	return tidy || other < 0xf0 ? sdev.provider->id : other & 3;
 }
 
 static void register_cq(void)
 {
-	u32 i = byte() % CQS;
+	u32 i = fuzz_byte() % CQS;
 	union { struct shift_abi_reg_cq reg; u8 room[256]; } u = { .reg = {
 		.abi_version = SHIFT_ABI_VERSION, .provider = provider(), .cmd_fd = FUZZ_FD,
 		.handle = 1 + i, .ring = ring(cq[i].cqe, 64), .flag_addr = address(),
 	} };
 
 	if (u.reg.provider == SHIFT_PROVIDER_MLX5) {
-		u.reg.stride = 64 << (byte() & 1);
+		u.reg.stride = 64 << (fuzz_byte() & 1);
 		u.reg.db_addr = address();
 	}
 	spoil(&u.reg, sizeof(u.reg));
@@ -259,11 +268,11 @@ static void register_cq(void)
 
 static void register_qp(void)
 {
-	u32 i = byte() % QPS;
+	u32 i = fuzz_byte() % QPS;
 	const struct ib_qp_cap *cap = &sqp[i].app.init.cap;
 	bool rxe = sdev.provider == &shift_provider_rxe;
 	u32 send = rxe ? shift_rxe_slot_size(cap->max_send_sge, cap->max_inline_data) : 64;
-	u32 recv = rxe ? shift_rxe_recv_slot_size(cap->max_recv_sge) : 16 << byte() % 11;
+	u32 recv = rxe ? shift_rxe_recv_slot_size(cap->max_recv_sge) : 16 << fuzz_byte() % 11;
 	union { struct shift_abi_reg_qp reg; u8 room[256]; } u = { .reg = {
 		.abi_version = SHIFT_ABI_VERSION, .provider = provider(), .cmd_fd = FUZZ_FD,
 		.handle = 5 + i, .sq = ring(cap->max_send_wr, roundup_pow_of_two(send)),
@@ -273,7 +282,7 @@ static void register_qp(void)
 	if (u.reg.provider == SHIFT_PROVIDER_MLX5) {
 		u.reg.db_addr = address();
 		u.reg.rq_slot = recv;
-		u.reg.create_flags = byte() & 0xa;
+		u.reg.create_flags = fuzz_byte() & 0xa;
 		u.reg.anchor_addr = address();
 		u.reg.sq_tail_addr = address();
 		u.reg.sq_heads_addr = address();
@@ -282,7 +291,7 @@ static void register_qp(void)
 	} else {
 		u.reg.sq_lock_addr = address();
 		u.reg.rq_lock_addr = address();
-		u.reg.lock_free = byte();
+		u.reg.lock_free = fuzz_byte();
 	}
 	spoil(&u.reg, sizeof(u.reg));
 	count(call(SHIFT_IOC_REGISTER_QP, &u, size_of(sizeof(u.reg))));
@@ -310,11 +319,11 @@ static void register_srq(void)
 
 static void anything(void)
 {
-	u8 bytes[256], i, n = byte();
-	unsigned int cmd = _IOC(_IOC_READ | _IOC_WRITE, byte() ? 0xf5 : byte(), byte() % 12, 0);
+	u8 bytes[256], i, n = fuzz_byte();
+	unsigned int cmd = _IOC(_IOC_READ | _IOC_WRITE, fuzz_byte() ? 0xf5 : fuzz_byte(), fuzz_byte() % 12, 0);
 
 	for (i = 0; i < n; i++)
-		bytes[i] = byte();
+		bytes[i] = fuzz_byte();
 	call(cmd, bytes, n);
 }
 
@@ -322,17 +331,17 @@ static void anything(void)
 static void by_id(void)
 {
 	static const unsigned int cmds[] = { SHIFT_IOC_UNREGISTER, SHIFT_IOC_WAIT, SHIFT_IOC_KICK };
-	struct shift_abi_id id = { .type = byte() % 5, .id = byte() % 8 };
+	struct shift_abi_id id = { .type = fuzz_byte() % 5, .id = fuzz_byte() % 8 };
 
-	call(cmds[byte() % ARRAY_SIZE(cmds)], &id, sizeof(id));
+	call(cmds[fuzz_byte() % ARRAY_SIZE(cmds)], &id, sizeof(id));
 }
 
 static void ask(void)
 {
-	struct shift_abi_cqe cqe = { byte() % 8, 16 + byte() % 4, byte() };
-	struct shift_abi_rebase base = { .id = byte() % 8, .step = byte() % 4 };
-	struct shift_abi_query query = { byte() % 12, byte() & 1 };
-	struct shift_abi_empty empty = { .id = byte() % 8, .handed = byte() & 1, .head = byte() };
+	struct shift_abi_cqe cqe = { fuzz_byte() % 8, 16 + fuzz_byte() % 4, fuzz_byte() };
+	struct shift_abi_rebase base = { .id = fuzz_byte() % 8, .step = fuzz_byte() % 4 };
+	struct shift_abi_query query = { fuzz_byte() % 12, fuzz_byte() & 1 };
+	struct shift_abi_empty empty = { .id = fuzz_byte() % 8, .handed = fuzz_byte() & 1, .head = fuzz_byte() };
 
 	call(SHIFT_IOC_EMPTY, &empty, sizeof(empty));
 	call(SHIFT_IOC_CQE, &cqe, sizeof(cqe));
@@ -343,13 +352,13 @@ static void ask(void)
 static void map(void)
 {
 	struct vm_area_struct vma = {
-		.vm_start = 1ul << 30, .vm_pgoff = (unsigned long)byte() % 8 << (24 - PAGE_SHIFT),
+		.vm_start = 1ul << 30, .vm_pgoff = (unsigned long)fuzz_byte() % 8 << (24 - PAGE_SHIFT),
 		.vm_flags = VM_SHARED,
 	};
 
-	if (byte() >= 0xf0)
-		vma.vm_pgoff = (u64)word() << 32 | word();
-	vma.vm_end = vma.vm_start + (1 + byte()) * PAGE_SIZE;
+	if (fuzz_byte() >= 0xf0)
+		vma.vm_pgoff = (u64)fuzz_word() << 32 | fuzz_word();
+	vma.vm_end = vma.vm_start + (1 + fuzz_byte()) * PAGE_SIZE;
 	fuzz_fops.mmap(&file, &vma);
 	fuzz_locks_are_free();
 }
@@ -357,16 +366,16 @@ static void map(void)
 /* The process writes: the indices of a ring of rxe's, or anything anywhere. */
 static void scribble(void)
 {
-	u8 *page = fuzz_user(byte()), n = byte();
+	u8 *page = fuzz_user(fuzz_byte()), n = fuzz_byte();
 	u32 value, at;
 
 	if (n & 1) {
-		page[HEAD / 3] = byte();
-		page[HEAD / 3 * 2] = byte();
+		page[HEAD / 3] = fuzz_byte();
+		page[HEAD / 3 * 2] = fuzz_byte();
 	}
 	for (n >>= 4; n; n--) {
-		at = (byte() | byte() << 8) % (PAGE_SIZE - 3);
-		value = word();
+		at = (fuzz_byte() | fuzz_byte() << 8) % (PAGE_SIZE - 3);
+		value = fuzz_word();
 		memcpy(page + at, &value, sizeof(value));
 	}
 }
@@ -413,23 +422,11 @@ static void take_in_recvs(struct shift_qp *q)
 	}
 }
 
-/* As what is lent to a ring that was emptied. */
-static void lend(void)
-{
-	u32 recv_id = 1u << SHIFT_RECV_ID_GENERATION | word() % ssrq.rings.entries;
-	struct shift_sge sge = { .addr = address(), .length = byte(), .lkey = byte() };
-
-	spin_lock_bh(&ssrq.post_lock);
-	sdev.provider->srq->posted(&ssrq);
-	sdev.provider->srq->post(&ssrq, recv_id, &sge, !!ssrq.max_sge);
-	spin_unlock_bh(&ssrq.post_lock);
-}
-
 /* As what a failover looks at first. */
 static void look(void)
 {
-	struct shift_qp *q = &sqp[byte() % QPS];
-	struct shift_cq *c = &scq[byte() % CQS];
+	struct shift_qp *q = &sqp[fuzz_byte() % QPS];
+	struct shift_cq *c = &scq[fuzz_byte() % CQS];
 	const struct shift_provider *provider = q->rings.provider;
 	u32 done;
 
@@ -440,12 +437,12 @@ static void look(void)
 	}
 	if (c->registered && provider && provider->cq && provider->cq->armed) {
 		spin_lock_bh(&c->lock);
-		provider->cq->armed(c, byte() & 1);
+		provider->cq->armed(c, fuzz_byte() & 1);
 		spin_unlock_bh(&c->lock);
 		provider->cq->sleeps(c);
 	}
 	if (ssrq.rings.registered && sdev.provider->srq->posted)
-		lend();
+		fuzz_lend(&ssrq);
 	if (!q->rings.registered)
 		return;
 	mutex_lock(&q->lock);
@@ -461,10 +458,24 @@ static void look(void)
 	}
 	if (q->rec.recvs.slots)
 		take_in_recvs(q);
-	if (byte() & 1)
+	if (fuzz_byte() & 1)
 		take_in(q);
 	spin_unlock_bh(&q->ledger_lock);
 	mutex_unlock(&q->lock);
+}
+
+/* An SRQ leaves its ring, whatever the process has written where that is looked at. */
+static void leave(void)
+{
+	struct shift_cq *c = &scq[fuzz_byte() % CQS];
+
+	if (!ssrq.rings.registered)
+		return;
+	fuzz_write_table(&ssrq);
+	if (c->registered && c->provider == &shift_provider_mlx5)
+		fuzz_complete(c, 17 + fuzz_byte() % QPS);
+	if (fuzz_byte() & 1)
+		fuzz_take_over(&ssrq, scq);
 }
 
 static void reopen(void)
@@ -484,10 +495,11 @@ static void step(void)
 {
 	static void (*const steps[])(void) = {
 		register_cq, register_cq, register_qp, register_qp, register_qp, register_srq,
-		anything, by_id, ask, map, scribble, scribble, scribble, look, look, reopen,
+		anything, by_id, ask, map, scribble, scribble, scribble, look, look, leave, leave,
+		leave, reopen,
 	};
 
-	steps[byte() % ARRAY_SIZE(steps)]();
+	steps[fuzz_byte() % ARRAY_SIZE(steps)]();
 }
 
 static void tell(void)
@@ -515,9 +527,18 @@ int LLVMFuzzerTestOneInput(const u8 *data, size_t size)
 	device_begin();
 	objects_begin();
 	fuzz_fops.open(NULL, &file);
-	i = byte();
+	i = fuzz_byte();
 	odds = i & 1 ? 8 : 0;
 	fuzz_unlimited = i & 2;
+	tidy = i & 4;
+	if (tidy) {
+		register_cq();
+		register_cq();
+		register_srq();
+		leave();
+		leave();
+	}
+	tidy = false;
 	for (i = 0; i < CALLS && input < input_end; i++)
 		step();
 	odds = 0;

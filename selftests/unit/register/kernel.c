@@ -89,6 +89,12 @@ u64 ktime_get_ns(void) { return 1; }
 u32 get_random_u32(void) { return 4; }
 void usleep_range(unsigned long least, unsigned long most) { sim_fail("it waits"); }
 
+void sort(void *base, size_t num, size_t size, int (*cmp)(const void *a, const void *b),
+	  void (*swap)(void *a, void *b, int size))
+{
+	qsort(base, num, size, cmp);
+}
+
 /* files */
 struct fd fdget(int fd)
 {

@@ -23,6 +23,7 @@ int shift_pair_walk(int (*fn)(struct shift_pair *pair, void *arg), void *arg)
 	return fn(&fuzz_pair, arg);
 }
 
+bool shift_cq_registered(struct shift_cq *scq) { return scq->registered; }
 void shift_cq_get(struct shift_cq *scq) { kref_get(&scq->ref); }
 void shift_qp_get(struct shift_qp *sqp) { kref_get(&sqp->ref); }
 
@@ -66,7 +67,6 @@ void shift_failover_unprotect(struct shift_qp *sqp, enum shift_reason reason)
 unsigned int shift_deadline_scale = 1;
 void shift_replay_doorbell(struct shift_qp *sqp) { }
 void shift_recv_doorbell(struct shift_qp *sqp) { }
-void shift_srq_doorbell(struct shift_srq *ssrq) { }
 int shift_srq_empty(struct shift_qp *sqp, const struct shift_abi_empty *cmd) { return -EINVAL; }
 int shift_mlx5_drain(struct shift_qp *sqp) { return -ENETDOWN; }
 void shift_cq_count_settle(const struct shift_cq *scq) { }
