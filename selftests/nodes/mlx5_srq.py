@@ -8,23 +8,17 @@ from functools import partial
 
 import shift
 from registry import FULL, add
-from testbed import check, each, wait_for
+from testbed import check, wait_for
 from nodes import srq
 from nodes.failover import start
 from nodes.mlx5 import KEEPING, MLX5, SMALL, devices
 from nodes.mlx5_handback import stays_returned
 
-SRQ = "/sys/module/rdma_shift/parameters/mlx5_srq"
-
 
 def on_mlx5_srq(function, bed, nics=KEEPING):
     """QPs on SRQs that are home stay on the kernel's QPs."""
     with devices(bed, nics):
-        each(bed.nodes, lambda node: node.must(f"echo 1 >{SRQ}"))
-        try:
-            function(bed)
-        finally:
-            each(bed.nodes, lambda node: node.must(f"echo 0 >{SRQ}"))
+        function(bed)
 
 
 def new_ones(bed):

@@ -7,7 +7,6 @@
  * only the kernel posts there.  It chooses the WQEs: any that no completion can name.
  */
 #include <linux/log2.h>
-#include <linux/moduleparam.h>
 #include "core/object.h"
 #include "core/ring.h"
 #include "core/srq.h"
@@ -15,11 +14,6 @@
 #include "provider/mlx5/mlx5.h"
 #include "provider/mlx5/wqe.h"
 #include "pure/wr.h"
-
-/* Read when a provider registers an SRQ. */
-static bool mlx5_srq;
-module_param(mlx5_srq, bool, 0644);
-MODULE_PARM_DESC(mlx5_srq, "protect queue pairs on shared receive queues of mlx5 (default: N)");
 
 #define LOOKS	64	/* at WQEs, for each receive that is lent */
 
@@ -31,7 +25,7 @@ static int mlx5_srq_pin(const struct shift_srq *ssrq, struct shift_srq_rings *ri
 	int err;
 
 	/* a provider that cannot empty the ring would leave applications worse off */
-	if (!READ_ONCE(mlx5_srq) || !reg->db_addr)
+	if (!reg->db_addr)
 		return -EOPNOTSUPP;
 	if (!is_power_of_2(slots) || slots > SHIFT_MLX5_MAX_RING || !reg->slot ||
 	    reg->slot > SHIFT_MLX5_MAX_SLOT || reg->slot < SHIFT_MLX5_SRQ_SLOT(ssrq->max_sge) ||
