@@ -6,6 +6,7 @@
 #include <linux/string.h>
 #include <linux/version.h>
 #include <rdma/ib_cache.h>
+#include <rdma/ib_mad.h>
 #include <rdma/mlx5-abi.h>
 #include <rdma/uverbs_ioctl.h>
 #include "mlx5_soft.h"
@@ -21,7 +22,10 @@ static int mls_query_device(struct ib_device *ibdev, struct ib_device_attr *attr
 	attr->vendor_id = MLS_VENDOR_ID;
 	attr->vendor_part_id = MLS_VENDOR_PART;
 	attr->device_cap_flags &= ~(IB_DEVICE_MEM_WINDOW | IB_DEVICE_MEM_WINDOW_TYPE_2B |
-				    IB_DEVICE_MEM_MGT_EXTENSIONS | IB_DEVICE_SRQ_RESIZE);
+				    IB_DEVICE_SRQ_RESIZE);
+	/* of users in the kernel; applications have no such requests */
+	if (!mls_cm)
+		attr->device_cap_flags &= ~IB_DEVICE_MEM_MGT_EXTENSIONS;
 	/* it goes with rxe or the module, never by itself */
 	attr->kernel_cap_flags = 0;
 	attr->max_mw = 0;
@@ -55,9 +59,13 @@ static int mls_port_immutable(struct ib_device *ibdev, u32 port,
 		return err;
 	immutable->pkey_tbl_len = attr.pkey_tbl_len;
 	immutable->gid_tbl_len = attr.gid_tbl_len;
-	/* neither MADs nor connections: those are rxe's own */
 	immutable->core_cap_flags = RDMA_CORE_CAP_PROT_ROCE_UDP_ENCAP | RDMA_CORE_CAP_AF_IB |
 		RDMA_CORE_CAP_ETH_AH;
+	/* else neither MADs nor connections: those are rxe's own */
+	if (mls_cm) {
+		immutable->core_cap_flags |= RDMA_CORE_CAP_IB_MAD | RDMA_CORE_CAP_IB_CM;
+		immutable->max_mad_size = IB_MGMT_MAD_SIZE;
+	}
 	return 0;
 }
 
@@ -131,6 +139,7 @@ static void mls_dealloc_driver(struct ib_device *ibdev)
 	mls_fault_uninit(dev);
 	mls_engine_stop(dev);
 	xa_destroy(&dev->mrs);
+	xa_destroy(&dev->kernel_qps);
 	mutex_destroy(&dev->lock);
 	complete(&slot->gone);
 }
@@ -139,6 +148,7 @@ static const struct ib_device_ops mls_ops = {
 	.owner = THIS_MODULE,
 	.driver_id = RDMA_DRIVER_MLX5,
 	.uverbs_abi_ver = MLX5_IB_UVERBS_ABI_VERSION,
+	.alloc_mr = mls_alloc_mr,
 	.alloc_pd = mls_alloc_pd,
 	.alloc_ucontext = mls_alloc_ucontext,
 #if LINUX_VERSION_CODE >= KERNEL_VERSION(7, 2, 0)
@@ -151,6 +161,7 @@ static const struct ib_device_ops mls_ops = {
 	.reg_user_mr = mls_reg_user_mr,
 	.resize_cq = mls_resize_cq,
 #endif
+	.create_ah = mls_create_ah,
 	.create_qp = mls_create_qp,
 	.create_srq = mls_create_srq,
 	.dealloc_driver = mls_dealloc_driver,
@@ -158,12 +169,16 @@ static const struct ib_device_ops mls_ops = {
 	.dealloc_ucontext = mls_dealloc_ucontext,
 	.dereg_mr = mls_dereg_mr,
 	.get_dma_mr = mls_get_dma_mr,
+	.destroy_ah = mls_destroy_ah,
 	.destroy_cq = mls_destroy_cq,
 	.destroy_qp = mls_destroy_qp,
 	.destroy_srq = mls_destroy_srq,
 	.disassociate_ucontext = mls_disassociate_ucontext,
+	.drain_rq = mls_drain_rq,
+	.drain_sq = mls_drain_sq,
 	.get_link_layer = mls_link_layer,
 	.get_port_immutable = mls_port_immutable,
+	.map_mr_sg = mls_map_mr_sg,
 	.mmap = mls_mmap,
 	.modify_qp = mls_modify_qp,
 	.modify_srq = mls_modify_srq,
@@ -171,6 +186,7 @@ static const struct ib_device_ops mls_ops = {
 	.post_recv = mls_post_recv,
 	.post_srq_recv = mls_post_srq_recv,
 	.post_send = mls_post_send,
+	.query_ah = mls_query_ah,
 	.query_device = mls_query_device,
 	.query_pkey = mls_query_pkey,
 	.query_port = mls_query_port,
@@ -179,6 +195,7 @@ static const struct ib_device_ops mls_ops = {
 	.reg_user_mr_dmabuf = mls_op_reg_dmabuf,
 	.req_notify_cq = mls_req_notify_cq,
 	.rereg_user_mr = mls_rereg_user_mr,
+	INIT_RDMA_OBJ_SIZE(ib_ah, mls_ah, ibah),
 	INIT_RDMA_OBJ_SIZE(ib_cq, mls_cq, ibcq),
 	INIT_RDMA_OBJ_SIZE(ib_pd, mls_pd, ibpd),
 	INIT_RDMA_OBJ_SIZE(ib_qp, mls_qp, ibqp),
@@ -257,6 +274,8 @@ int mls_device_create(struct mls_slot *slot)
 	INIT_LIST_HEAD(&dev->cqs);
 	INIT_LIST_HEAD(&dev->srqs);
 	xa_init(&dev->mrs);
+	xa_init(&dev->kernel_qps);
+	INIT_LIST_HEAD(&dev->gsi.recvs);
 	err = mls_nic_create(dev);
 	if (err) {
 		ib_dealloc_device(&dev->ibdev);
@@ -275,8 +294,11 @@ int mls_device_create(struct mls_slot *slot)
 	dev->ibdev.node_guid = dev->lower->node_guid ^ cpu_to_be64(1);
 	strscpy(dev->ibdev.node_desc, "mlx5_soft", sizeof(dev->ibdev.node_desc));
 	ib_set_device_ops(&dev->ibdev, &mls_ops);
+	if (mls_cm)
+		mls_cm_take(dev);
 	err = register_on_netdev(dev);
 	if (err) {
+		mls_cm_give_back(dev->lower);
 		ib_dealloc_device(&dev->ibdev);
 		reinit_completion(&slot->gone);
 		mls_nic_destroy(nic);
@@ -308,5 +330,6 @@ void mls_device_destroy(struct mls_slot *slot)
 	ib_unregister_event_handler(&dev->lower_events);
 	ib_unregister_device_queued(&dev->ibdev);
 	wait_for_completion(&slot->gone);
+	mls_cm_give_back(slot->lower);
 	mls_nic_destroy(nic);
 }

@@ -16,12 +16,6 @@ static void cq_lower_event(struct ib_cq *lower, void *context)
 		cq->ibcq.comp_handler(&cq->ibcq, cq->ibcq.cq_context);
 }
 
-/* Polled before another QP's RESET, which has taken its own away. */
-struct stashed {
-	struct list_head entry;
-	struct ib_wc wc;
-};
-
 int mls_kernel_create_cq(struct mls_cq *cq, const struct ib_cq_init_attr *attr)
 {
 	struct mls_dev *dev = to_mls_dev(cq->ibcq.device);
@@ -40,7 +34,7 @@ int mls_kernel_create_cq(struct mls_cq *cq, const struct ib_cq_init_attr *attr)
 /* @cq->stash_lock */
 static bool cq_unstash(struct mls_cq *cq, struct ib_wc *wc)
 {
-	struct stashed *first = list_first_entry_or_null(&cq->stash, struct stashed, entry);
+	struct mls_stashed *first = list_first_entry_or_null(&cq->stash, struct mls_stashed, entry);
 
 	if (!first)
 		return false;
@@ -68,11 +62,12 @@ static int cq_poll(struct mls_cq *cq, int num, struct ib_wc *wc)
  */
 void mls_kernel_cq_clean(struct mls_cq *cq, struct ib_qp *lower)
 {
-	struct stashed *stashed;
+	struct mls_stashed *stashed;
+	unsigned long flags;
 	LIST_HEAD(kept);
 	struct ib_wc wc;
 
-	spin_lock_bh(&cq->stash_lock);
+	spin_lock_irqsave(&cq->stash_lock, flags);
 	while (cq_poll(cq, 1, &wc)) {
 		if (wc.qp == lower)
 			continue;
@@ -83,7 +78,7 @@ void mls_kernel_cq_clean(struct mls_cq *cq, struct ib_qp *lower)
 		list_add_tail(&stashed->entry, &kept);
 	}
 	list_splice(&kept, &cq->stash);
-	spin_unlock_bh(&cq->stash_lock);
+	spin_unlock_irqrestore(&cq->stash_lock, flags);
 }
 
 void mls_kernel_destroy_cq(struct mls_cq *cq)
@@ -94,36 +89,54 @@ void mls_kernel_destroy_cq(struct mls_cq *cq)
 		;
 }
 
+/* rxe's QP gives way to ours; what is of none that is there any more is dropped. */
+static int cq_show(struct mls_dev *dev, struct ib_wc *wc, int num)
+{
+	struct mls_qp *qp;
+	int i, n = 0;
+
+	for (i = 0; i < num; i++) {
+		qp = xa_load(&dev->kernel_qps, (unsigned long)wc[i].qp);
+		if (!qp)
+			continue;
+		wc[n] = wc[i];
+		wc[n++].qp = &qp->ibqp;
+	}
+	return n;
+}
+
+/* Any context. */
 int mls_poll_cq(struct ib_cq *ibcq, int num, struct ib_wc *wc)
 {
 	struct mls_cq *cq = to_mls_cq(ibcq);
-	int i, n;
+	unsigned long flags;
+	int n, shown;
 
 	if (!cq->kernel)
 		return -EINVAL;
-	spin_lock_bh(&cq->stash_lock);
-	n = cq_poll(cq, num, wc);
-	spin_unlock_bh(&cq->stash_lock);
-	n = mls_break_wc(ibcq->device, wc, n);
-	/* rxe's, and it may be gone already */
-	for (i = 0; i < n; i++)
-		wc[i].qp = NULL;
-	return n;
+	do {
+		spin_lock_irqsave(&cq->stash_lock, flags);
+		n = cq_poll(cq, num, wc);
+		spin_unlock_irqrestore(&cq->stash_lock, flags);
+		shown = cq_show(to_mls_dev(ibcq->device), wc, mls_break_wc(ibcq->device, wc, n));
+	} while (n && !shown);
+	return shown;
 }
 
 /* An application arms its queue in the doorbell record. */
 int mls_req_notify_cq(struct ib_cq *ibcq, enum ib_cq_notify_flags flags)
 {
 	struct mls_cq *cq = to_mls_cq(ibcq);
+	unsigned long irq;
 	bool missed;
 	int err;
 
 	if (!cq->kernel)
 		return 0;
 	err = ib_req_notify_cq(cq->lower, flags);
-	spin_lock_bh(&cq->stash_lock);
+	spin_lock_irqsave(&cq->stash_lock, irq);
 	missed = flags & IB_CQ_REPORT_MISSED_EVENTS && !list_empty(&cq->stash);
-	spin_unlock_bh(&cq->stash_lock);
+	spin_unlock_irqrestore(&cq->stash_lock, irq);
 	return err ?: missed;
 }
 
@@ -141,9 +154,14 @@ int mls_kernel_create_qp(struct mls_qp *qp, struct ib_qp_init_attr *attr)
 		.sq_sig_type = attr->sq_sig_type,
 		.qp_type = attr->qp_type,
 	};
+	struct mls_dev *dev = to_mls_dev(qp->ibqp.device);
 	struct mls_cq *send, *recv;
+	int err;
 
-	if (attr->qp_type != IB_QPT_RC || attr->create_flags ||
+	qp->gsi = mls_cm && attr->qp_type == IB_QPT_GSI;
+	if (qp->gsi)
+		lower.qp_type = IB_QPT_UD;
+	if ((attr->qp_type != IB_QPT_RC && !qp->gsi) || attr->create_flags ||
 	    !attr->send_cq || !attr->recv_cq)
 		return -EOPNOTSUPP;
 	if (attr->srq && !to_mls_srq(attr->srq)->kernel)
@@ -158,13 +176,29 @@ int mls_kernel_create_qp(struct mls_qp *qp, struct ib_qp_init_attr *attr)
 	qp->lower = ib_create_qp(to_mls_pd(qp->ibqp.pd)->lower, &lower);
 	if (IS_ERR(qp->lower))
 		return PTR_ERR(qp->lower);
+	err = xa_err(xa_store(&dev->kernel_qps, (unsigned long)qp->lower, qp, GFP_KERNEL));
+	if (err) {
+		ib_destroy_qp(qp->lower);
+		return err;
+	}
 	qp->kernel = true;
 	qp->srq = attr->srq ? to_mls_srq(attr->srq) : NULL;
 	qp->state = IB_QPS_RESET;
-	qp->ibqp.qp_num = qp->lower->qp_num;
+	qp->ibqp.qp_num = qp->gsi ? 1 : qp->lower->qp_num;
 	attr->cap = lower.cap;
 	qp->cap = lower.cap;
+	if (qp->gsi)
+		mls_gsi_start(qp);
 	return 0;
+}
+
+/* What it has completed is not shown any more: no CQ finds it. */
+void mls_kernel_destroy_qp(struct mls_qp *qp)
+{
+	if (qp->gsi)
+		mls_gsi_stop(qp);
+	xa_erase(&to_mls_dev(qp->ibqp.device)->kernel_qps, (unsigned long)qp->lower);
+	ib_destroy_qp(qp->lower);
 }
 
 /*
@@ -178,18 +212,21 @@ static void qp_is_over(void)
 		usleep_range(2000, 4000);
 }
 
-/* Something is flushed that should not be. */
-static void qp_flush_more(struct mls_cq *cq, u64 wr_id)
+/* Something completes that should not. */
+static void qp_flush_more(struct mls_qp *qp, u64 wr_id)
 {
-	struct stashed *stashed = kzalloc(sizeof(*stashed), GFP_KERNEL);
+	struct mls_stashed *stashed = kzalloc(sizeof(*stashed), GFP_KERNEL);
+	struct mls_cq *cq = to_mls_cq(qp->ibqp.recv_cq);
+	unsigned long flags;
 
 	if (!stashed)
 		return;
 	stashed->wc.status = IB_WC_WR_FLUSH_ERR;
 	stashed->wc.wr_id = wr_id;
-	spin_lock_bh(&cq->stash_lock);
+	stashed->wc.qp = qp->lower;
+	spin_lock_irqsave(&cq->stash_lock, flags);
 	list_add_tail(&stashed->entry, &cq->stash);
-	spin_unlock_bh(&cq->stash_lock);
+	spin_unlock_irqrestore(&cq->stash_lock, flags);
 }
 
 /* The device's lock is held. */
@@ -208,6 +245,11 @@ int mls_kernel_modify_qp(struct mls_qp *qp, struct ib_qp_attr *attr, int mask)
 	if (to == IB_QPS_RESET && mls_breaks(ibdev, 1) &&
 	    !ib_modify_qp(qp->lower, &err_attr, IB_QP_STATE))
 		qp_is_over();
+	/* rxe's QP is an ordinary one, for which a port is chosen */
+	if (qp->gsi && to == IB_QPS_INIT && qp->state == IB_QPS_RESET) {
+		attr->port_num = 1;
+		mask |= IB_QP_PORT;
+	}
 	err = ib_modify_qp(qp->lower, attr, mask);
 	if (err)
 		return err;
@@ -215,7 +257,7 @@ int mls_kernel_modify_qp(struct mls_qp *qp, struct ib_qp_attr *attr, int mask)
 		qp_is_over();
 		/* 17: a receive of the SRQ is flushed that nothing was received into */
 		if (qp->srq && qp->srq->last < PAGE_SIZE && mls_breaks(ibdev, 17))
-			qp_flush_more(to_mls_cq(qp->ibqp.recv_cq), qp->srq->last);
+			qp_flush_more(qp, qp->srq->last);
 	}
 	if (to == IB_QPS_RESET && qp->state != IB_QPS_RESET) {
 		mls_kernel_cq_clean(to_mls_cq(qp->ibqp.send_cq), qp->lower);
@@ -223,10 +265,62 @@ int mls_kernel_modify_qp(struct mls_qp *qp, struct ib_qp_attr *attr, int mask)
 		qp->used = true;
 		/* 5: something completes after the RESET */
 		if (mls_breaks(ibdev, 5))
-			qp_flush_more(to_mls_cq(qp->ibqp.recv_cq), 0);
+			qp_flush_more(qp, 0);
 	}
 	qp->state = to;
 	return 0;
+}
+
+/* Requests that name an object of ours. */
+union kernel_wr {
+	struct ib_send_wr send;
+	struct ib_rdma_wr rdma;
+	struct ib_atomic_wr atomic;
+	struct ib_reg_wr reg;
+	struct ib_ud_wr ud;
+};
+
+static bool wr_is_ours(const struct mls_qp *qp, const struct ib_send_wr *wr)
+{
+	return qp->gsi || wr->opcode == IB_WR_REG_MR;
+}
+
+static size_t wr_size(const struct mls_qp *qp, const struct ib_send_wr *wr)
+{
+	if (qp->gsi)
+		return sizeof(struct ib_ud_wr);
+	switch (wr->opcode) {
+	case IB_WR_RDMA_WRITE:
+	case IB_WR_RDMA_WRITE_WITH_IMM:
+	case IB_WR_RDMA_READ:
+		return sizeof(struct ib_rdma_wr);
+	case IB_WR_ATOMIC_CMP_AND_SWP:
+	case IB_WR_ATOMIC_FETCH_AND_ADD:
+		return sizeof(struct ib_atomic_wr);
+	case IB_WR_REG_MR:
+		return sizeof(struct ib_reg_wr);
+	default:
+		return sizeof(struct ib_send_wr);
+	}
+}
+
+/* One request, with rxe's objects. */
+static int post_one(struct mls_qp *qp, const struct ib_send_wr *wr)
+{
+	union kernel_wr copy;
+	struct ib_mr *mine;
+
+	memcpy(&copy, wr, wr_size(qp, wr));
+	copy.send.next = NULL;
+	if (qp->gsi) {
+		copy.ud.ah = to_mls_ah(copy.ud.ah)->lower;
+	} else if (wr->opcode == IB_WR_REG_MR) {
+		mine = copy.reg.mr;
+		copy.reg.mr = to_mls_mr(mine)->lower;
+		/* its user may have changed that since it was mapped */
+		copy.reg.mr->iova = mine->iova;
+	}
+	return ib_post_send(qp->lower, &copy.send, NULL);
 }
 
 /* Not for applications: rxe would take any key of its PD's. */
@@ -234,6 +328,8 @@ int mls_post_send(struct ib_qp *ibqp, const struct ib_send_wr *wr,
 		  const struct ib_send_wr **bad)
 {
 	struct mls_qp *qp = to_mls_qp(ibqp);
+	const struct ib_send_wr *each;
+	int err;
 
 	if (!qp->kernel) {
 		*bad = wr;
@@ -242,7 +338,18 @@ int mls_post_send(struct ib_qp *ibqp, const struct ib_send_wr *wr,
 	/* 16: a QP that was reset does nothing any more */
 	if (qp->used && mls_breaks(ibqp->device, 16))
 		return 0;
-	return ib_post_send(qp->lower, wr, bad);
+	for (each = wr; each && !wr_is_ours(qp, each); each = each->next)
+		;
+	if (!each)
+		return ib_post_send(qp->lower, wr, bad);
+	for (; wr; wr = wr->next) {
+		err = post_one(qp, wr);
+		if (err) {
+			*bad = wr;
+			return err;
+		}
+	}
+	return 0;
 }
 
 static int refuse_recv(const struct ib_recv_wr *wr, const struct ib_recv_wr **bad)
@@ -258,6 +365,8 @@ int mls_post_recv(struct ib_qp *ibqp, const struct ib_recv_wr *wr,
 
 	if (!qp->kernel)
 		return refuse_recv(wr, bad);
+	if (qp->gsi)
+		return mls_gsi_post_recv(qp, wr, bad);
 	if (wr->num_sge)
 		mls_break_recv(ibqp->device, wr->sg_list);
 	return ib_post_recv(qp->lower, wr, bad);
@@ -303,14 +412,56 @@ int mls_post_srq_recv(struct ib_srq *ibsrq, const struct ib_recv_wr *wr,
 	return 0;
 }
 
-/* The key for all memory that rxe has made for its PD. */
-struct ib_mr *mls_get_dma_mr(struct ib_pd *ibpd, int access)
-{
-	struct mls_mr *mr = kzalloc(sizeof(*mr), GFP_KERNEL);
+/* What mlx5's driver waits for in drain_sq and drain_rq. */
+struct drain {
+	struct ib_cqe cqe;
+	struct completion done;
+};
 
-	if (!mr)
-		return ERR_PTR(-ENOMEM);
-	mr->ibmr.pd = ibpd;
-	mr->ibmr.lkey = to_mls_pd(ibpd)->lower->local_dma_lkey;
-	return &mr->ibmr;
+static void drain_done(struct ib_cq *cq, struct ib_wc *wc)
+{
+	complete(&container_of(wc->wr_cqe, struct drain, cqe)->done);
+}
+
+/* Everybody has to see that the QP is in error: by the core. */
+static int drain_begin(struct ib_qp *ibqp, struct drain *drain)
+{
+	struct ib_qp_attr attr = { .qp_state = IB_QPS_ERR };
+
+	drain->cqe.done = drain_done;
+	init_completion(&drain->done);
+	return ib_modify_qp(ibqp, &attr, IB_QP_STATE);
+}
+
+static void drain_wait(struct drain *drain, struct ib_cq *cq, int err)
+{
+	/* as mlx5's driver: the QP is not what it has to be, and nothing is waited for */
+	if (WARN_ONCE(err, "mlx5_soft: a queue was not drained: %d", err))
+		return;
+	if (cq->poll_ctx != IB_POLL_DIRECT)
+		wait_for_completion(&drain->done);
+	else
+		while (!wait_for_completion_timeout(&drain->done, HZ / 10))
+			ib_process_cq_direct(cq, -1);
+}
+
+/* As mlx5's driver they post to the device themselves, past the core. */
+void mls_drain_sq(struct ib_qp *ibqp)
+{
+	struct drain drain;
+	struct ib_rdma_wr wr = { .wr = { .opcode = IB_WR_RDMA_WRITE, .wr_cqe = &drain.cqe } };
+	int err = drain_begin(ibqp, &drain);
+
+	drain_wait(&drain, ibqp->send_cq,
+		   err ?: ib_post_send(to_mls_qp(ibqp)->lower, &wr.wr, NULL));
+}
+
+void mls_drain_rq(struct ib_qp *ibqp)
+{
+	struct drain drain;
+	struct ib_recv_wr wr = { .wr_cqe = &drain.cqe };
+	int err = drain_begin(ibqp, &drain);
+
+	drain_wait(&drain, ibqp->recv_cq,
+		   err ?: ib_post_recv(to_mls_qp(ibqp)->lower, &wr, NULL));
 }

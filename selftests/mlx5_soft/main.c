@@ -11,6 +11,9 @@ static int on_count;
 module_param_array(on, charp, &on_count, 0444);
 MODULE_PARM_DESC(on, "rxe devices that get a software mlx5 device (rxe0 gets mls0)");
 
+module_param_named(cm, mls_cm, bool, 0444);
+MODULE_PARM_DESC(cm, "users in the kernel connect by our devices, and not by the rxe devices below");
+
 static LIST_HEAD(slots);
 static DEFINE_MUTEX(slots_lock);	/* the list; taken under the locks of all devices */
 static DEFINE_MUTEX(create_lock);	/* slots stay and get or lose their device */

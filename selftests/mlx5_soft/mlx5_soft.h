@@ -70,6 +70,11 @@ struct mls_mr {
 	int access;
 };
 
+struct mls_ah {
+	struct ib_ah ibah;
+	struct ib_ah *lower;
+};
+
 struct mls_cq {
 	struct ib_cq ibcq;
 	struct ib_cq *lower;
@@ -87,7 +92,15 @@ struct mls_cq {
 	bool overrun;
 	bool kernel;		/* kverbs.c: only @lower and these are in use */
 	spinlock_t stash_lock;
-	struct list_head stash;
+	struct list_head stash;	/* struct mls_stashed: polled before what @lower has */
+};
+
+/* A completion of a kernel user's that rxe does not have (any more), or a receive on QP 1. */
+struct mls_stashed {
+	struct list_head entry;
+	struct ib_wc wc;	/* its QP is rxe's */
+	u64 addr;		/* of what is received */
+	u32 length;
 };
 
 /* What a send in rxe's hands will be a completion of. */
@@ -165,6 +178,7 @@ struct mls_qp {
 	bool asked;		/* it is on its way to ERR because somebody wants it there */
 	bool kernel;		/* kverbs.c: only these are in use, @lower, @srq, @cap and @state */
 	bool used;		/* it was reset at least once */
+	bool gsi;		/* cm.c */
 	struct mls_flight flight[MLS_SEND_DEPTH];
 };
 
@@ -181,6 +195,12 @@ struct mls_stats {
 	u64 sends, recvs, cqes, events, errors, flushes;
 	u64 doorbells, blueflame, inlines;
 	u64 faults;
+};
+
+/* QP 1, if the device has connections: cm.c. */
+struct mls_gsi {
+	struct mls_qp *qp;
+	struct list_head recvs;	/* struct mls_stashed */
 };
 
 struct mls_dev {
@@ -200,6 +220,8 @@ struct mls_dev {
 	u32 next_number;
 
 	struct xarray mrs;	/* by index of the key, own lock */
+	struct xarray kernel_qps;	/* of the kernel's users, by the address of their rxe QP */
+	struct mls_gsi gsi;
 	struct task_struct *engine;
 	wait_queue_head_t wait;
 	atomic_t kick;
@@ -240,6 +262,7 @@ struct mls_wr {
 mls_to(ucontext, ibuc)
 mls_to(pd, ibpd)
 mls_to(mr, ibmr)
+mls_to(ah, ibah)
 mls_to(cq, ibcq)
 mls_to(srq, ibsrq)
 mls_to(qp, ibqp)
@@ -328,6 +351,7 @@ int mls_modify_qp(struct ib_qp *ibqp, struct ib_qp_attr *attr, int mask,
 int mls_query_qp(struct ib_qp *ibqp, struct ib_qp_attr *attr, int mask,
 		 struct ib_qp_init_attr *init);
 int mls_destroy_qp(struct ib_qp *ibqp, struct ib_udata *udata);
+int mls_translate_gid(struct mls_dev *dev, struct rdma_ah_attr *ah);
 void mls_qp_break(struct mls_qp *qp);
 void mls_qp_event(struct mls_qp *qp, enum ib_event_type type);
 
@@ -337,6 +361,7 @@ void mls_kernel_destroy_cq(struct mls_cq *cq);
 void mls_kernel_cq_clean(struct mls_cq *cq, struct ib_qp *lower);
 int mls_kernel_modify_qp(struct mls_qp *qp, struct ib_qp_attr *attr, int mask);
 int mls_kernel_create_qp(struct mls_qp *qp, struct ib_qp_init_attr *attr);
+void mls_kernel_destroy_qp(struct mls_qp *qp);
 int mls_kernel_create_srq(struct mls_srq *srq, struct ib_srq_init_attr *attr);
 int mls_poll_cq(struct ib_cq *ibcq, int num, struct ib_wc *wc);
 int mls_req_notify_cq(struct ib_cq *ibcq, enum ib_cq_notify_flags flags);
@@ -347,6 +372,22 @@ int mls_post_recv(struct ib_qp *ibqp, const struct ib_recv_wr *wr,
 int mls_post_srq_recv(struct ib_srq *ibsrq, const struct ib_recv_wr *wr,
 		      const struct ib_recv_wr **bad);
 struct ib_mr *mls_get_dma_mr(struct ib_pd *ibpd, int access);
+struct ib_mr *mls_alloc_mr(struct ib_pd *ibpd, enum ib_mr_type type, u32 max_num_sg);
+int mls_map_mr_sg(struct ib_mr *ibmr, struct scatterlist *sg, int nents, unsigned int *offset);
+void mls_drain_sq(struct ib_qp *ibqp);
+void mls_drain_rq(struct ib_qp *ibqp);
+
+/* cm.c */
+extern bool mls_cm;
+void mls_cm_take(struct mls_dev *dev);
+void mls_cm_give_back(struct ib_device *lower);
+int mls_gsi_post_recv(struct mls_qp *qp, const struct ib_recv_wr *wr,
+		      const struct ib_recv_wr **bad);
+void mls_gsi_start(struct mls_qp *qp);
+void mls_gsi_stop(struct mls_qp *qp);
+int mls_create_ah(struct ib_ah *ibah, struct rdma_ah_init_attr *init, struct ib_udata *udata);
+int mls_destroy_ah(struct ib_ah *ibah, u32 flags);
+int mls_query_ah(struct ib_ah *ibah, struct rdma_ah_attr *attr);
 
 /* srq.c */
 int mls_create_srq(struct ib_srq *ibsrq, struct ib_srq_init_attr *attr,

@@ -285,14 +285,13 @@ static void qp_destroy_lower(struct mls_qp *qp)
 }
 
 /* Our table of GIDs need not have the order of rxe's. */
-static int qp_translate_gid(struct mls_qp *qp, struct rdma_ah_attr *ah)
+int mls_translate_gid(struct mls_dev *dev, struct rdma_ah_attr *ah)
 {
 	const struct ib_gid_attr *mine = ah->grh.sgid_attr, *lower;
 
 	if (!mine)
 		return -EINVAL;
-	lower = rdma_find_gid_by_port(qp_dev(qp)->lower, &mine->gid, mine->gid_type, 1,
-				      qp_dev(qp)->ndev);
+	lower = rdma_find_gid_by_port(dev->lower, &mine->gid, mine->gid_type, 1, dev->ndev);
 	if (IS_ERR(lower))
 		return PTR_ERR(lower);
 	ah->grh.sgid_index = lower->index;
@@ -314,7 +313,7 @@ int mls_modify_qp(struct ib_qp *ibqp, struct ib_qp_attr *attr, int mask, struct 
 	if (mask & IB_QP_AV && is_zero_ether_addr(attr->ah_attr.roce.dmac))
 		return -EINVAL;
 	if (mask & IB_QP_AV)
-		err = qp_translate_gid(qp, &lower.ah_attr);
+		err = mls_translate_gid(dev, &lower.ah_attr);
 	if (err)
 		return err;
 	mutex_lock(&dev->lock);
@@ -388,7 +387,7 @@ int mls_destroy_qp(struct ib_qp *ibqp, struct ib_udata *udata)
 	struct mls_dev *dev = qp_dev(qp);
 
 	if (qp->kernel) {
-		ib_destroy_qp(qp->lower);
+		mls_kernel_destroy_qp(qp);
 		return 0;
 	}
 	mutex_lock(&dev->lock);
