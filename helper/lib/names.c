@@ -55,6 +55,7 @@ static const char * const reason[__SHIFT_REASON_MAX] = {
 	[SHIFT_REASON_CGROUP]		= "cgroup",
 	[SHIFT_REASON_NAMESPACE]	= "namespace",
 	[SHIFT_REASON_KERNEL_USER]	= "kernel-user",
+	[SHIFT_REASON_IOMMU]		= "iommu",
 };
 NAMES(reason, "");
 

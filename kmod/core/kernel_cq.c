@@ -247,7 +247,7 @@ int shift_kernel_cq_poll(struct shift_cq *scq, struct ib_cq *cq, int num, struct
 		n = scq->sdev->saved.poll_cq(cq, num, wc);
 		for (i = 0, shown = 0; i < n; i++) {
 			sqp = qp_of(kernel, wc[i].qp);
-			if (sqp && !shift_kernel_polled(sqp, &wc[i]))
+			if (sqp && !shift_kernel_polled(sqp, scq, &wc[i]))
 				continue;
 			if (shown != i)
 				wc[shown] = wc[i];

@@ -9,6 +9,7 @@
 #include <linux/rculist.h>
 #include <linux/slab.h>
 #include <linux/xarray.h>
+#include "core/dma.h"
 #include "core/kernel_mr.h"
 #include "core/object.h"
 #include "core/qp.h"
@@ -232,6 +233,20 @@ static void mirror_map(struct shift_mr *smr, struct ib_mr *mirror, struct scatte
 	WRITE_ONCE(smr->kernel->unmapped, n != mapped);
 }
 
+/* Is all that is mapped memory of the host?  The other NIC may not reach that of another device. */
+static bool is_memory(struct ib_device *ibdev, struct scatterlist *sg, int nents)
+{
+	struct scatterlist *each;
+	int i;
+
+	if (ib_uses_virt_dma(ibdev))
+		return true;
+	for_each_sg(sg, each, nents, i)
+		if (sg_dma_len(each) && !shift_dma_is_memory(ibdev, sg_dma_address(each)))
+			return false;
+	return true;
+}
+
 /**
  * shift_kernel_mr_mapped - an MR of a user's was mapped
  * @smr: its shadow.
@@ -250,13 +265,15 @@ void shift_kernel_mr_mapped(struct shift_mr *smr, struct scatterlist *sg, int ne
 {
 	struct shift_kernel_map *map = &smr->kernel->map;
 	struct ib_mr *mirror = READ_ONCE(smr->mirror);
+	bool fits = mirror && is_memory(smr->mr->device, sg, nents);
+	bool kept = fits && nents <= SHIFT_KERNEL_SG_KEPT;
 	unsigned long flags;
 	int i;
 
 	if (!mirror)
 		return;
 	spin_lock_irqsave(&smr->kernel->lock, flags);
-	map->nents = nents <= SHIFT_KERNEL_SG_KEPT ? nents : 0;
+	map->nents = kept ? nents : 0;
 	map->offset = offset;
 	map->page_size = smr->mr->page_size;
 	map->mapped = mapped;
@@ -265,8 +282,13 @@ void shift_kernel_mr_mapped(struct shift_mr *smr, struct scatterlist *sg, int ne
 		sg_dma_len(&map->sg[i]) = sg_dma_len(sg);
 	}
 	spin_unlock_irqrestore(&smr->kernel->lock, flags);
-	if (!map->nents)
+	if (!fits) {
+		WRITE_ONCE(smr->kernel->unmapped, true);
+		/* its QPs stay where they are */
+		shift_pd_spoil(smr->spd, SHIFT_REASON_OPERATION);
+	} else if (!kept) {
 		mirror_map(smr, mirror, sg, nents, offset, smr->mr->page_size, mapped);
+	}
 }
 
 /* Has the mirror the pages of the MR?  They are given to it if they were kept.  RCU. */

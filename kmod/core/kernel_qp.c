@@ -382,7 +382,7 @@ static void queue_done(struct shift_qp *sqp, struct shift_kernel_queue *queue, u
 						 SHIFT_PATH_DEFAULT);
 }
 
-/* An error stays in the record: it does not say of which queue it is, and may not be shown. */
+/* An error stays in the record: it may be that the user is not shown it. */
 static void error_polled(struct shift_kernel_qp *kernel, u32 status)
 {
 	if (status == IB_WC_WR_FLUSH_ERR)
@@ -394,12 +394,13 @@ static void error_polled(struct shift_kernel_qp *kernel, u32 status)
 /**
  * shift_kernel_polled - a completion was polled from the driver
  * @sqp: a kernel user's QP.
+ * @scq: the CQ.
  * @wc: its completion.
  *
  * Context: RCU; interrupts are disabled; poll_lock of the CQ.
- * Return: false: it is to be dropped, as the request is in the ledger.
+ * Return: false: it is to be dropped, as the request is in the ledger, or will be in a moment.
  */
-bool shift_kernel_polled(struct shift_qp *sqp, const struct ib_wc *wc)
+bool shift_kernel_polled(struct shift_qp *sqp, const struct shift_cq *scq, const struct ib_wc *wc)
 {
 	struct shift_kernel_qp *kernel = sqp->kernel;
 	struct shift_srq *ssrq = sqp->srqm.ssrq;
@@ -408,7 +409,8 @@ bool shift_kernel_polled(struct shift_qp *sqp, const struct ib_wc *wc)
 
 	if (unlikely(wc->status)) {
 		error_polled(kernel, wc->status);
-		return true;
+		shift_kernel_flushed(sqp, scq, wc);
+		return !test_bit(SHIFT_QPB_FENCED, &sqp->pend.flags);
 	}
 	queue = wc->opcode & IB_WC_RECV ? &kernel->recv : &kernel->send;
 	spin_lock(&queue->lock);
@@ -502,6 +504,7 @@ static void queue_start(struct shift_kernel_queue *queue)
 	shift_post_ring_start(&queue->ring);
 	queue->stopped = !queue->ring.slots;
 	queue->taken = false;
+	queue->flushed = 0;
 	spin_unlock_irqrestore(&queue->lock, flags);
 }
 

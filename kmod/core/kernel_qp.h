@@ -12,6 +12,7 @@
 #include "pure/ulp.h"
 
 struct shift_abi_wc;
+struct shift_cq;
 struct shift_kernel_mr_op;
 struct shift_qp;
 
@@ -22,12 +23,14 @@ struct shift_qp;
  * @ring: the record; no slots: the QP has no such queue.
  * @stopped: what is posted and completed is not recorded: the QP is in error.
  * @taken: what is in the record is in the QP's ledger, too: the driver's completions do not count.
+ * @flushed: of receives: so many of the oldest in the record were completed in error.
  */
 struct shift_kernel_queue {
 	spinlock_t lock;
 	struct shift_post_ring ring;
 	bool stopped;
 	bool taken;
+	u32 flushed;
 };
 
 /**
@@ -56,7 +59,7 @@ int shift_kernel_post_send(struct shift_qp *sqp, struct ib_qp *qp, const struct 
 int shift_kernel_post_recv(struct shift_qp *sqp, struct ib_qp *qp, const struct ib_recv_wr *wr,
 			   const struct ib_recv_wr **bad_wr, bool *kept);
 bool shift_kernel_qp_mute(struct shift_qp *sqp, bool anew);
-bool shift_kernel_polled(struct shift_qp *sqp, const struct ib_wc *wc);
+bool shift_kernel_polled(struct shift_qp *sqp, const struct shift_cq *scq, const struct ib_wc *wc);
 struct shift_kernel_mr_op shift_kernel_qp_op(const struct shift_qp *sqp, u64 seq);
 u32 shift_kernel_queue_take(struct shift_kernel_queue *queue, u32 *first, u32 *psn);
 void shift_kernel_qp_stop(struct shift_qp *sqp);
@@ -64,6 +67,11 @@ bool shift_kernel_qp_is_whole(struct shift_qp *sqp);
 void shift_kernel_qp_hold(struct shift_qp *sqp);
 void shift_kernel_qp_start(struct shift_qp *sqp);
 void shift_kernel_qp_state(struct shift_qp *sqp, enum ib_qp_state state);
+
+/* kernel_flush.c */
+void shift_kernel_flushed(struct shift_qp *sqp, const struct shift_cq *scq, const struct ib_wc *wc);
+u32 shift_kernel_outstanding(struct shift_kernel_queue *queue);
+u32 shift_kernel_recvs_left(struct shift_qp *sqp);
 
 /* kernel_kept.c */
 int shift_kernel_post_kept(struct shift_qp *sqp);

@@ -58,7 +58,9 @@ static const char * const shift_reason_texts[] = {
 	[SHIFT_REASON_NAMESPACE] =
 		"Its address is not in the host's initial network namespace.",
 	[SHIFT_REASON_KERNEL_USER] =
-		"It belongs to a user in the kernel, and the backup is not soft-RoCE.",
+		"It belongs to a user in the kernel, and the backup is of another kind.",
+	[SHIFT_REASON_IOMMU] =
+		"An IOMMU, or bounce buffers, stand between the devices and a kernel user's memory.",
 };
 
 static_assert(ARRAY_SIZE(shift_reason_texts) == __SHIFT_REASON_MAX);

@@ -9,6 +9,7 @@
 #include <linux/module.h>
 #include <linux/mutex.h>
 #include <linux/slab.h>
+#include "core/dma.h"
 #include "core/kernel_cq.h"
 #include "core/kernel_qp.h"
 #include "core/kernel_srq.h"
@@ -74,6 +75,12 @@ MODULE_PARM_DESC(kernel_users, "users in the kernel whose QPs are protected: nvm
 static bool dev_moves(const struct shift_dev *sdev)
 {
 	return sdev->provider && sdev->provider->flags & SHIFT_PROVIDES_KERNEL;
+}
+
+/* Has it shown what is assumed of it? */
+static bool dev_is_proven(const struct shift_dev *sdev)
+{
+	return shift_proof_holds(sdev, sdev->provider->protects_if);
 }
 
 /**
@@ -147,6 +154,10 @@ enum shift_reason shift_kernel_qp_register(struct shift_qp *sqp)
 		return SHIFT_REASON_OLD_OBJECT;
 	if (!dev_moves(sqp->sdev) || !dev_moves(pair->backup))
 		return SHIFT_REASON_KERNEL_USER;
+	if (!dev_is_proven(sqp->sdev) || !dev_is_proven(pair->backup))
+		return SHIFT_REASON_UNPROVEN;
+	if (!shift_dma_alike(sqp->sdev->ibdev, pair->backup->ibdev))
+		return SHIFT_REASON_IOMMU;
 	entry = shift_kernel_zalloc(array_size(slots, sizeof(*entry)));
 	if (kernel->recv.ring.slots) {
 		recvs->slots = kernel->recv.ring.slots;

@@ -59,6 +59,8 @@ static const struct {
 	KERNEL_OP(shift_kernel_ops, post_recv),
 	KERNEL_OP(shift_kernel_ops, post_srq_recv),
 	KERNEL_OP(shift_kernel_ops, poll_cq),
+	KERNEL_OP(shift_drain_ops, drain_sq),
+	KERNEL_OP(shift_drain_ops, drain_rq),
 	KERNEL_OP(shift_kernel_mr_ops, alloc_mr),
 	KERNEL_OP(shift_kernel_mr_ops, alloc_mr_integrity),
 	KERNEL_OP(shift_kernel_mr_ops, map_mr_sg),

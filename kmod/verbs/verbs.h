@@ -89,6 +89,9 @@ enum shift_reason shift_kernel_qp_register(struct shift_qp *sqp);
 int shift_kernel_send(struct shift_qp *sqp, struct ib_qp *qp, const struct ib_send_wr *wr,
 		      const struct ib_send_wr **bad_wr);	/* any context */
 
+/* drain.c */
+extern const struct ib_device_ops shift_drain_ops;
+
 /* kernel_mr.c */
 extern const struct ib_device_ops shift_kernel_mr_ops;
 

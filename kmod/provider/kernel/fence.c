@@ -6,6 +6,10 @@
  * RESET no packet is executed, and nothing completes any more.  (3) What the driver has completed
  * until then is in its CQs.  It goes into their side rings, in front of what will complete on the
  * new path, and leaves the record.  (4) The record is what is outstanding.
+ *
+ * Some devices forget in RESET how far they have received, and their drivers what was completed.
+ * Such a QP goes to ERR first.  When all its receives have a completion, what it has executed is
+ * known, and it is asked.
  */
 #define pr_fmt(fmt) KBUILD_MODNAME ": " fmt
 
@@ -27,6 +31,8 @@
 #include "pure/wr.h"
 
 #define DRAIN_US	200000	/* for the user to poll, if a side ring is full; scaled */
+#define FLUSH_US	20000	/* for the next completion in ERR, or room for it; scaled */
+#define FLUSHES_US	500000	/* for all of them; scaled */
 
 /**
  * shift_kernel_hold - the op hold: keep what is posted back from the driver
@@ -43,16 +49,22 @@ bool shift_kernel_hold(struct shift_qp *sqp)
 	return true;
 }
 
-/* Move what the driver has completed into the side rings.  -ENOSPC: their user does not poll. */
+/* Move what the driver has completed into the side rings.  -ENOSPC: one of them is full. */
+static int drain_once(struct shift_qp *sqp)
+{
+	int err = shift_kernel_cq_drain(sqp->scq);
+
+	return err || sqp->rcq == sqp->scq ? err : shift_kernel_cq_drain(sqp->rcq);
+}
+
+/* The same; -ENOSPC: their user does not poll. */
 static int drain(struct shift_qp *sqp)
 {
 	u64 end = shift_from_now_us(DRAIN_US);
 	int err;
 
 	for (;;) {
-		err = shift_kernel_cq_drain(sqp->scq);
-		if (!err && sqp->rcq != sqp->scq)
-			err = shift_kernel_cq_drain(sqp->rcq);
+		err = drain_once(sqp);
 		if (!err || ktime_get_ns() > end)
 			return err;
 		usleep_range(100, 200);
@@ -74,6 +86,81 @@ static int stop(struct shift_qp *sqp)
 {
 	return shift_fence_stop(sqp, IB_QPS_RESET) && shift_fence_stop(sqp, IB_QPS_ERR) ?
 	       -EBUSY : 0;
+}
+
+/*
+ * In ERR: wait until all receives are completed or flushed, as long as some are, so that it is known
+ * which of them were executed.  Sends need not be waited for: the peer knows.
+ */
+static int wait_flushed(struct shift_qp *sqp)
+{
+	u64 last = shift_from_now_us(FLUSHES_US), end = shift_from_now_us(FLUSH_US);
+	u32 left, before = U32_MAX;
+	int err;
+
+	for (;;) {
+		err = drain_once(sqp);
+		left = shift_kernel_recvs_left(sqp);
+		if (!err && !left)
+			return 0;
+		if (ktime_get_ns() > min(end, last))
+			return err ?: -ETIMEDOUT;
+		if (left != before)
+			end = shift_from_now_us(FLUSH_US);
+		before = left;
+		usleep_range(50, 100);
+	}
+}
+
+/*
+ * Is there room for a flush of each request that the driver has?  An overrun would end a CQ, and hit
+ * other QPs.  Nothing is posted meanwhile, and what was completed makes room.  What other QPs
+ * complete while this one is flushed is polled as it comes.
+ */
+static bool flushes_fit(struct shift_qp *sqp)
+{
+	u32 sends = shift_kernel_outstanding(&sqp->kernel->send);
+	u32 recvs = shift_kernel_outstanding(&sqp->kernel->recv);
+
+	if (drain_once(sqp))
+		return false;
+	if (sqp->scq == sqp->rcq)
+		return (u64)sends + recvs <= sqp->scq->cqe;
+	return sends <= sqp->scq->cqe && recvs <= sqp->rcq->cqe;
+}
+
+/* Ask how far it has received.  -EIO: that is not known. */
+static int ask(struct shift_qp *sqp, struct ib_qp_attr *attr)
+{
+	if (shift_fence_query(sqp, attr))
+		return -EIO;
+	shift_fence_heard(sqp, 0, attr->rq_psn & SHIFT_PSN_MASK);
+	return 0;
+}
+
+/* Stop a QP by RESET, which leaves its completions, and in which it tells what it knows. */
+static int stop_and_ask(struct shift_qp *sqp, struct ib_qp_attr *attr, int *query_err)
+{
+	int err = stop(sqp);
+
+	if (!err)
+		*query_err = ask(sqp, attr);
+	return err;
+}
+
+/*
+ * Stop a QP by ERR, and RESET it when it has told all.  One that gets to ERR and no further is
+ * stopped, too: what its driver still completes of it is dropped.
+ */
+static int ask_and_stop(struct shift_qp *sqp, struct ib_qp_attr *attr, bool errored,
+			int *query_err)
+{
+	bool over = errored || (flushes_fit(sqp) && !shift_fence_stop(sqp, IB_QPS_ERR));
+
+	*query_err = over && !wait_flushed(sqp) ? ask(sqp, attr) : -EIO;
+	/* the RESET takes away what was completed since */
+	drain_once(sqp);
+	return shift_fence_stop(sqp, IB_QPS_RESET) && !over ? -EBUSY : 0;
 }
 
 /* Make the record of sends the ledger; ledger_lock.  -EOPNOTSUPP: some of it cannot be moved. */
@@ -131,7 +218,7 @@ static void drop_errors(struct shift_qp *sqp)
 int shift_kernel_fence(struct shift_qp *sqp, bool *errored)
 {
 	const struct shift_provider *device = sqp->sdev->provider;
-	int err, query_err, drain_err;
+	int err, query_err = -EIO, drain_err;
 	struct ib_qp_attr *attr;
 
 	lockdep_assert_held(&sqp->lock);
@@ -153,14 +240,13 @@ int shift_kernel_fence(struct shift_qp *sqp, bool *errored)
 	synchronize_rcu_expedited();
 
 	set_bit(SHIFT_QPB_FENCED, &sqp->pend.flags);
-	err = stop(sqp);
+	err = device->flags & SHIFT_PROVIDES_RESET_PSN ?
+	      stop_and_ask(sqp, attr, &query_err) :
+	      ask_and_stop(sqp, attr, *errored, &query_err);
 	if (err) {
 		clear_bit(SHIFT_QPB_FENCED, &sqp->pend.flags);
 		goto out;
 	}
-	query_err = shift_fence_query(sqp, attr);
-	if (!query_err)
-		shift_fence_heard(sqp, 0, attr->rq_psn & SHIFT_PSN_MASK);
 	drain_err = drain(sqp);
 
 	spin_lock_bh(&sqp->ledger_lock);
@@ -174,8 +260,8 @@ int shift_kernel_fence(struct shift_qp *sqp, bool *errored)
 	if (err)
 		pr_warn_ratelimited("%s qp %u: outstanding work could not be taken over (%d)\n",
 				    sqp->sdev->name, sqp->qpn, err);
-	else if (query_err)
-		err = -EIO;
+	else
+		err = query_err;
 out:
 	kfree(attr);
 	return err;

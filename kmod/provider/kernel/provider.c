@@ -4,6 +4,7 @@
  * record of what was posted: the ledger, and the record of receives, have the same numbers modulo
  * 2^32, and read there.
  */
+#include "core/dma.h"
 #include "core/kernel_cq.h"
 #include "core/kernel_qp.h"
 #include "core/object.h"
@@ -60,9 +61,16 @@ static bool all_are(struct shift_qp *sqp,
 	return true;
 }
 
+static bool can_move(const struct shift_qp *sqp, const struct shift_wr *wr)
+{
+	return shift_qp_can_move(sqp, wr) && shift_dma_of_memory(sqp, wr);
+}
+
+/* A PD may be found to have memory that cannot be moved when its QPs are protected. */
 static int kernel_movable(struct shift_qp *sqp)
 {
-	return shift_kernel_qp_is_whole(sqp) && all_are(sqp, shift_qp_can_move) ? 0 : -EOPNOTSUPP;
+	return shift_kernel_qp_is_whole(sqp) && !shift_pd_reason(sqp->spd, sqp->fo.path) &&
+	       all_are(sqp, can_move) ? 0 : -EOPNOTSUPP;
 }
 
 static bool not_once(const struct shift_qp *sqp, const struct shift_wr *wr)
@@ -189,12 +197,15 @@ static void queue_complete(struct shift_kernel_queue *queue, u32 seq)
  * @seq: an operation of the ledger.
  * @wr: filled in.
  *
- * Return: 0, -EINVAL.
+ * Return: 0, -EINVAL, -EOPNOTSUPP: it has memory of another device.
  */
 int shift_kernel_decode(struct shift_qp *sqp, u64 seq, struct shift_wr *wr)
 {
+	int err;
+
 	lockdep_assert_held(&sqp->ledger_lock);
-	return shift_post_decode(send_slot(sqp, seq), sqp->kernel->send.ring.slot_size, wr);
+	err = shift_post_decode(send_slot(sqp, seq), sqp->kernel->send.ring.slot_size, wr);
+	return err ?: shift_dma_of_memory(sqp, wr) ? 0 : -EOPNOTSUPP;
 }
 
 static int kernel_take(struct shift_qp *sqp, struct shift_wr *wr)
@@ -226,7 +237,9 @@ static u32 kernel_recvs_posted(const struct shift_qp *sqp)
 
 static int kernel_decode_recv(const struct shift_qp *sqp, u64 seq, struct shift_wr *wr)
 {
-	return shift_post_decode(recv_slot(sqp, seq), sqp->kernel->recv.ring.slot_size, wr);
+	int err = shift_post_decode(recv_slot(sqp, seq), sqp->kernel->recv.ring.slot_size, wr);
+
+	return err ?: shift_dma_of_memory(sqp, wr) ? 0 : -EOPNOTSUPP;
 }
 
 static u64 kernel_recv_wr_id(const struct shift_qp *sqp, u64 seq)
