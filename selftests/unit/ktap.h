@@ -67,6 +67,7 @@ extern const struct ktap_suite srq_id_suite;
 extern const struct ktap_suite window_suite;
 extern const struct ktap_suite post_ring_suite;
 extern const struct ktap_suite ulp_suite;
+extern const struct ktap_suite dma_suite;
 extern const struct ktap_suite wr_ids_suite;
 extern const struct ktap_suite bucket_suite;
 #ifdef __KERNEL__
@@ -78,7 +79,7 @@ static const struct ktap_suite *const ktap_suites[] = {
 	&flush_suite, &wq_mlx5_suite, &recv_mlx5_suite, &golden_mlx5_suite, &cqe_mlx5_suite,
 	&cq_mlx5_suite, &cq_moves_mlx5_suite, &rewind_mlx5_suite, &judge_mlx5_suite,
 	&ledger_suite, &msg_suite, &srq_id_suite, &window_suite,
-	&post_ring_suite, &ulp_suite, &wr_ids_suite, &bucket_suite,
+	&post_ring_suite, &ulp_suite, &dma_suite, &wr_ids_suite, &bucket_suite,
 #ifdef __KERNEL__
 	&kernel_wr_suite,
 #endif

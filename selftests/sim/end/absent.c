@@ -27,8 +27,8 @@ void shift_reclaim_end(unsigned int saved) { }
 void shift_reclaim_waits(void) { }
 void shift_reclaim_waited(void) { }
 
-/* core/kernel_cq.c, core/kernel_qp.c, verbs/kernel.c: the kernel has no users of its own */
-const struct ib_device_ops shift_kernel_ops;
+/* core/kernel_cq.c, core/kernel_qp.c, verbs/kernel.c, verbs/drain.c: the kernel has no users of its own */
+const struct ib_device_ops shift_kernel_ops, shift_drain_ops;
 bool shift_kernel_users(const struct shift_dev *sdev) { return false; }
 enum shift_ulp shift_kernel_user(const struct shift_dev *sdev, const struct ib_qp *qp)
 {

@@ -1,0 +1,98 @@
+# SPDX-License-Identifier: GPL-2.0
+"""Users in the kernel on the software mlx5 device: the same tests as on rxe, and refusals.
+
+RDMA CM takes the first device with an address. So it is loaded when the software devices are there,
+and has nothing to do with the rxe devices below them.
+"""
+
+from contextlib import contextmanager
+from functools import partial
+
+import shift
+from registry import BARE, FULL, MAIN, add
+from testbed import RXE, Failure, Nics, check, each
+from ulp import Nfs, Nvme, gone, quiet
+from nodes.kernel_failover import WORK, cable, drained, ends_away, silent
+from nodes.mlx5_proof import FAULTS
+from nodes.mlx5_soft import MODULE, install
+from nodes.pair_life import pair_of
+
+KERNEL = Nics("mls0", "mls1", {}, {},
+              lambda node: shift.must(node, "pair", "add", "mls0", "mls1"))
+
+
+def begin(node):
+    """The software devices, which connections of users in the kernel are made on."""
+    install(node)
+    node.must(f"modprobe -r rdma_ucm rdma_cm && insmod {MODULE} on=rxe0,rxe1 cm=1 && "
+              "modprobe rdma_cm")
+
+
+def leave(node):
+    """As it was before."""
+    node.must("modprobe -r rdma_cm && rmmod mlx5_soft && modprobe rdma_ucm && "
+              "! test -e /sys/module/mlx5_soft")
+
+
+@contextmanager
+def devices(bed):
+    """On all nodes, while it lasts; the module is loaded and unloaded meanwhile."""
+    bed.nics = KERNEL
+    try:
+        each(bed.nodes, begin)
+        yield
+    except Failure:
+        bed.found = shift.witness(bed)      # all of it is about to go
+        raise
+    finally:
+        bed.nics = RXE
+        bed.stop_processes()
+        bed.plug_all()
+        each(bed.nodes, leave)
+
+
+def on_mlx5(function, bed):
+    """A test that knows nothing of it."""
+    with devices(bed):
+        function(bed)
+
+
+def unproven(kind, bed):
+    """A NIC that does not tell its PSN in ERR: its users are as without the module."""
+    user = kind(bed)
+    shift.setup(bed)
+    host = user.host
+    host.must(f"shiftctl pair del mls0 && echo {1 << 3:#x} >{FAULTS.format('mls0')} && "
+              "shiftctl pair add mls0 mls1")
+    check(3 in pair_of(host, "mls0")["proof_failed"], f"{pair_of(host, 'mls0')}")
+    user.serve()
+    user.connect()
+    shift.wait_reason(host, "unproven", user.QPS)
+    counters = shift.Counters(bed)
+    work = WORK[kind](user)
+    work.more(1)
+    work.finish()
+    counters.still("faults", "switches", "illegal", "kernel_lost")
+    quiet(bed, user)
+    user.disconnect()
+    gone(bed)
+    user.end()
+    shift.forget(bed)
+
+
+def each_user(kind, kernels):
+    """Register the tests of one."""
+    def new(name, function, *arguments):
+        add("kernel_failover", f"mlx5: {kind.NAME}: {name}",
+            partial(on_mlx5, partial(function, *arguments)), kernels, BARE)
+
+    for side in "local", "remote":
+        new(f"{side} cable", cable, side, 1, kind, None)
+    new("silent loss", silent, kind)
+    new("drained and taken back", drained, kind)
+    new("disconnected on the backup", ends_away, kind)
+    new("a NIC that has not proved itself", unproven, kind)
+
+
+each_user(Nvme, MAIN)
+each_user(Nfs, FULL)
