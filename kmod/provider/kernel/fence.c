@@ -125,8 +125,8 @@ static bool flushes_fit(struct shift_qp *sqp)
 	if (drain_once(sqp))
 		return false;
 	if (sqp->scq == sqp->rcq)
-		return (u64)sends + recvs <= sqp->scq->cqe;
-	return sends <= sqp->scq->cqe && recvs <= sqp->rcq->cqe;
+		return (u64)sends + recvs <= sqp->qp->send_cq->cqe;
+	return sends <= sqp->qp->send_cq->cqe && recvs <= sqp->qp->recv_cq->cqe;
 }
 
 /* Ask how far it has received.  -EIO: that is not known. */
