@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
  * Errors that the device of a kernel user's QP has completed.  They do not say of which queue they
- * are.  If each queue has a CQ of its own, that tells.  Else it is the wr_id: users that have one CQ
- * for both have to tell by it themselves.
+ * are.  If each queue has a CQ of its own, that tells.  Else it is the wr_id: users that have one
+ * CQ for both have to tell by it themselves.
  */
 #include "core/kernel_qp.h"
 #include "core/object.h"
 #include "core/qp.h"
 
-/* The next receive in the record that has no completion of any kind; false: it has another wr_id. */
+/* Has the next receive in the record without a completion of any kind this wr_id? */
 static bool recv_is_next(const struct shift_kernel_queue *queue, u64 wr_id)
 {
 	const struct shift_post_ring *ring = &queue->ring;

@@ -51,9 +51,8 @@ typedef void shift_cqe_fn(void *arg, u64 wr_id, u32 status, u32 qpn);
  * the device, and asked of the device's.
  */
 #define SHIFT_PROVIDES_WINDOWS		BIT(0)	/* QPs with memory windows can be protected */
-#define SHIFT_PROVIDES_RESET_PSN	BIT(1)	/* a QP tells in RESET how far it got, not in ERR, and
-						 * what it has completed stays in CQs of the kernel
-						 */
+/* and what such a QP has completed stays in CQs of the kernel */
+#define SHIFT_PROVIDES_RESET_PSN	BIT(1)	/* a QP tells in RESET how far it got, not in ERR */
 #define SHIFT_PROVIDES_SEND_KICKS	BIT(2)	/* no doorbell of one that is away is heard: KICK */
 #define SHIFT_PROVIDES_STATE		BIT(3)	/* a query of a QP never waits for a device */
 #define SHIFT_PROVIDES_KERNEL		BIT(4)	/* QPs of users in the kernel can be protected */

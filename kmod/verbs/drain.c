@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
  * Draining queues of users in the kernel (ib_drain_qp()).  A driver that has operations for that
- * posts to its own QP, which may be away.  Then it is drained as the core does it where a driver has
- * none: by a request that the engine flushes, like any.
+ * posts to its own QP, which may be away.  Then it is drained as the core does it where a driver
+ * has none: by a request that the engine flushes, like any.
  */
 #include <linux/completion.h>
 #include <linux/module.h>

@@ -6,6 +6,7 @@
 #include <linux/delay.h>
 #include <linux/slab.h>
 #include <linux/version.h>
+#include <rdma/ib_mad.h>
 #include "mlx5_soft.h"
 
 static void cq_lower_event(struct ib_cq *lower, void *context)
@@ -314,6 +315,8 @@ static int post_one(struct mls_qp *qp, const struct ib_send_wr *wr)
 	copy.send.next = NULL;
 	if (qp->gsi) {
 		copy.ud.ah = to_mls_ah(copy.ud.ah)->lower;
+		/* only of its own QP 1 does rxe know which one is meant */
+		copy.ud.remote_qkey = IB_QP1_QKEY;
 	} else if (wr->opcode == IB_WR_REG_MR) {
 		mine = copy.reg.mr;
 		copy.reg.mr = to_mls_mr(mine)->lower;

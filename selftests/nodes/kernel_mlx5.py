@@ -41,14 +41,12 @@ def devices(bed):
     try:
         each(bed.nodes, begin)
         yield
+        each(bed.nodes, leave)
     except Failure:
-        bed.found = shift.witness(bed)      # all of it is about to go
+        bed.found = shift.witness(bed)
         raise
     finally:
         bed.nics = RXE
-        bed.stop_processes()
-        bed.plug_all()
-        each(bed.nodes, leave)
 
 
 def on_mlx5(function, bed):

@@ -164,7 +164,7 @@ enum shift_reason {
 	SHIFT_REASON_CGROUP,		/* the rdma cgroup has no room for what it needs */
 	SHIFT_REASON_NAMESPACE,		/* its GID is of another network namespace */
 	SHIFT_REASON_KERNEL_USER,	/* of a user in the kernel: recorded, not protected yet */
-	SHIFT_REASON_IOMMU,		/* the backup does not take addresses mapped for the device */
+	SHIFT_REASON_IOMMU,		/* the backup does not take addresses of the device */
 	__SHIFT_REASON_MAX
 };
 

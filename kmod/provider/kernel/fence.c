@@ -89,8 +89,8 @@ static int stop(struct shift_qp *sqp)
 }
 
 /*
- * In ERR: wait until all receives are completed or flushed, as long as some are, so that it is known
- * which of them were executed.  Sends need not be waited for: the peer knows.
+ * In ERR: wait until all receives are completed or flushed, as long as some are, so that it is
+ * known which of them were executed.  Sends need not be waited for: the peer knows.
  */
 static int wait_flushed(struct shift_qp *sqp)
 {
@@ -113,8 +113,8 @@ static int wait_flushed(struct shift_qp *sqp)
 }
 
 /*
- * Is there room for a flush of each request that the driver has?  An overrun would end a CQ, and hit
- * other QPs.  Nothing is posted meanwhile, and what was completed makes room.  What other QPs
+ * Is there room for a flush of each request that the driver has?  An overrun would end a CQ, and
+ * hit other QPs.  Nothing is posted meanwhile, and what was completed makes room.  What other QPs
  * complete while this one is flushed is polled as it comes.
  */
 static bool flushes_fit(struct shift_qp *sqp)
