@@ -86,7 +86,8 @@ def srq(node, allowed):
 def load(node, module=MODULE):
     """Load the module."""
     # Emulated processors are late by more than the deadlines allow for.
-    node.must(f"insmod {module} deadline_scale={DEADLINE_SCALE} && mkdir -p {STEPS} && "
+    node.must(f"insmod {module} deadline_scale={DEADLINE_SCALE} "
+              f"{node.cluster.nics.parameters} && mkdir -p {STEPS} && "
               f"echo 256 >{STEPS}/buffer_size_kb && echo 1 >{STEPS}/events/shift/enable",
               timeout=120)
 

@@ -36,7 +36,7 @@ class Nics:
     """
 
     def __init__(self, default, backup, env, stock, begin=None, cannot=(), lacks=(),
-                 flushes=False, gives_back=False):
+                 flushes=False, gives_back=False, parameters=""):
         self.default = default
         self.backup = backup
         self.env = env              # of applications
@@ -46,6 +46,7 @@ class Nics:
         self.lacks = [*cannot, *lacks]  # and those that end protection
         self.flushes = flushes      # a fence does, so that errors are swallowed in any case
         self.gives_back = gives_back    # its own QP to an application that is home
+        self.parameters = parameters    # of the module
 
     def has(self, options):
         """Those of shift_verify's options, or operations, that can be had."""

@@ -18,7 +18,8 @@ from nodes.mlx5_soft import MODULE, install
 from nodes.pair_life import pair_of
 
 KERNEL = Nics("mls0", "mls1", {}, {},
-              lambda node: shift.must(node, "pair", "add", "mls0", "mls1"))
+              lambda node: shift.must(node, "pair", "add", "mls0", "mls1"),
+              parameters="mlx5_kernel_users=Y")
 
 
 def begin(node):
