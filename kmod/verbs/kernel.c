@@ -164,6 +164,9 @@ enum shift_reason shift_kernel_qp_register(struct shift_qp *sqp)
 		return SHIFT_REASON_KERNEL_USER;
 	if (!dev_is_proven(sqp->sdev) || !dev_is_proven(pair->backup))
 		return SHIFT_REASON_UNPROVEN;
+	/* how many receives of a shared queue it has begun is not known: they are not its own */
+	if (sqp->srqm.ssrq && !(sqp->sdev->provider->flags & SHIFT_PROVIDES_RESET_PSN))
+		return SHIFT_REASON_SRQ;
 	if (!shift_dma_alike(sqp->sdev->ibdev, pair->backup->ibdev))
 		return SHIFT_REASON_IOMMU;
 	entry = shift_kernel_zalloc(array_size(slots, sizeof(*entry)));
