@@ -174,6 +174,8 @@ int mls_kernel_create_qp(struct mls_qp *qp, struct ib_qp_init_attr *attr)
 	lower.send_cq = send->lower;
 	lower.recv_cq = recv->lower;
 	lower.srq = attr->srq ? to_mls_srq(attr->srq)->lower : NULL;
+	/* the core has added what these need already */
+	lower.cap.max_rdma_ctxs = 0;
 	qp->lower = ib_create_qp(to_mls_pd(qp->ibqp.pd)->lower, &lower);
 	if (IS_ERR(qp->lower))
 		return PTR_ERR(qp->lower);
@@ -186,6 +188,7 @@ int mls_kernel_create_qp(struct mls_qp *qp, struct ib_qp_init_attr *attr)
 	qp->srq = attr->srq ? to_mls_srq(attr->srq) : NULL;
 	qp->state = IB_QPS_RESET;
 	qp->ibqp.qp_num = qp->gsi ? 1 : qp->lower->qp_num;
+	lower.cap.max_rdma_ctxs = attr->cap.max_rdma_ctxs;
 	attr->cap = lower.cap;
 	qp->cap = lower.cap;
 	if (qp->gsi)

@@ -9,9 +9,9 @@ from contextlib import contextmanager
 from functools import partial
 
 import shift
-from registry import BARE, add
+from registry import BARE, MAIN, add
 from testbed import RXE, Failure, Nics, check, each
-from ulp import Nfs, Nvme, gone, quiet
+from ulp import Nfs, Nvme, NvmeSrq, gone, quiet
 from nodes.kernel_failover import WORK, cable, drained, ends_away, silent
 from nodes.mlx5_proof import FAULTS
 from nodes.mlx5_soft import MODULE, install
@@ -22,17 +22,23 @@ KERNEL = Nics("mls0", "mls1", {}, {},
               parameters="mlx5_kernel_users=Y")
 
 
+def without_cm(node):
+    """The modules of connections are not loaded: they go by what a device says as they are."""
+    node.must("for each in rdma_ucm rdma_cm ib_cm; do "
+              "! test -e /sys/module/$each || rmmod $each || exit 1; done")
+
+
 def begin(node):
     """The software devices, which connections of users in the kernel are made on."""
     install(node)
-    node.must(f"modprobe -r rdma_ucm rdma_cm && insmod {MODULE} on=rxe0,rxe1 cm=1 && "
-              "modprobe rdma_cm")
+    without_cm(node)
+    node.must(f"insmod {MODULE} on=rxe0,rxe1 cm=1 && modprobe rdma_cm")
 
 
 def leave(node):
     """As it was before."""
-    node.must("modprobe -r rdma_cm && rmmod mlx5_soft && modprobe rdma_ucm && "
-              "! test -e /sys/module/mlx5_soft")
+    without_cm(node)
+    node.must("rmmod mlx5_soft && modprobe rdma_ucm && ! test -e /sys/module/mlx5_soft")
 
 
 @contextmanager
@@ -56,19 +62,13 @@ def on_mlx5(function, bed):
         function(bed)
 
 
-def unproven(kind, bed):
-    """A NIC that does not tell its PSN in ERR: its users are as without the module."""
-    user = kind(bed)
-    shift.setup(bed)
-    host = user.host
-    host.must(f"shiftctl pair del mls0 && echo {1 << 3:#x} >{FAULTS.format('mls0')} && "
-              "shiftctl pair add mls0 mls1")
-    check(3 in pair_of(host, "mls0")["proof_failed"], f"{pair_of(host, 'mls0')}")
+def refused(bed, user, node, reason):
+    """It is as without the module, and a node says why."""
     user.serve()
     user.connect()
-    shift.wait_reason(host, "unproven", user.QPS)
+    shift.wait_reason(node, reason, user.QPS)
     counters = shift.Counters(bed)
-    work = WORK[kind](user)
+    work = WORK[type(user)](user)
     work.more(1)
     work.finish()
     counters.still("faults", "switches", "illegal", "kernel_lost")
@@ -77,6 +77,24 @@ def unproven(kind, bed):
     gone(bed)
     user.end()
     shift.forget(bed)
+
+
+def unproven(kind, bed):
+    """A NIC that does not tell its PSN in ERR: its users are as without the module."""
+    user = kind(bed)
+    shift.setup(bed)
+    host = user.host
+    host.must(f"shiftctl pair del mls0 && echo {1 << 3:#x} >{FAULTS.format('mls0')} && "
+              "shiftctl pair add mls0 mls1")
+    check(3 in pair_of(host, "mls0")["proof_failed"], f"{pair_of(host, 'mls0')}")
+    refused(bed, user, host, "unproven")
+
+
+def shared(bed):
+    """Queues that share receives: in ERR a NIC does not tell which of them a queue had begun."""
+    user = NvmeSrq(bed)
+    shift.setup(bed)
+    refused(bed, user, user.target, "srq")
 
 
 def each_user(kind, kernels):
@@ -93,6 +111,6 @@ def each_user(kind, kernels):
     new("a NIC that has not proved itself", unproven, kind)
 
 
-# no kernel runs them until they were seen to pass: then MAIN and FULL
-each_user(Nvme, ())
-each_user(Nfs, ())
+each_user(Nvme, MAIN)
+each_user(Nfs, MAIN)
+add("kernel_failover", f"mlx5: {NvmeSrq.NAME}", partial(on_mlx5, shared), MAIN, BARE)
