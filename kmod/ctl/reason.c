@@ -60,7 +60,7 @@ static const char * const shift_reason_texts[] = {
 	[SHIFT_REASON_KERNEL_USER] =
 		"It belongs to a user in the kernel, and the backup is of another kind.",
 	[SHIFT_REASON_IOMMU] =
-		"An IOMMU, or bounce buffers, stand between the devices and a kernel user's memory.",
+		"The backup does not take a kernel user's memory addresses; boot with iommu=pt.",
 };
 
 static_assert(ARRAY_SIZE(shift_reason_texts) == __SHIFT_REASON_MAX);
