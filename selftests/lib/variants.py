@@ -44,6 +44,9 @@ VARIANTS = {
         # the host's cable shows the same, but for who asks first
         "kernel_failover: *, ten times", "kernel_failover: * at random, [23]",
         "kernel_failover: nvme: remote cable", "kernel_failover: *: drained and taken back",
+        # the engine is the same as on rxe; what is not is the fence, and how queues are drained
+        "kernel_failover: mlx5: nvme: local cable", "kernel_failover: mlx5: nvme: silent loss",
+        "kernel_failover: mlx5: nfs: *",
         # so does "a cable, then the backup's"
         "kernel_failover: nvme: the target has SRQs, local cable",
         "kernel_failover: nvme: the target has SRQs, remote cable",
@@ -141,6 +144,7 @@ VARIANTS = {
         "perftest: ib_atomic_lat, not moved, survives a short outage: the answer lost",
     ],
     "6.12": [
+        "kernel_failover: mlx5: *",
         # one of each user
         *(f"kernel_failover: *: {name}" for name in (
             "remote cable", "its neighbour is lost", "* cable, ten times",
@@ -216,6 +220,7 @@ VARIANTS = {
         "exactly_once: an operator's move waits for the answer to a fadd",
     ],
     "debug": [
+        "kernel_failover: mlx5: *",
         # one of NVMe, and one of NFS
         "kernel_failover: rds: local cable", "kernel_failover: iser: local cable",
         *(f"kernel_failover: nvme: the target has SRQs, {name}" for name in (
