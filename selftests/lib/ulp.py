@@ -112,16 +112,6 @@ class NvmeSrq(Nvme):
     OPTIONS = "use_srq=1 srq_size=256"
 
 
-class NvmePatient(Nvme):
-    """A request may take as long as both cables are out."""
-
-    PATIENCE = 300  # seconds; a debug kernel takes long to find all links dead
-
-    def serve(self):
-        super().serve()
-        self.host.write("/sys/module/nvme_core/parameters/io_timeout", f"{self.PATIENCE}\n")
-
-
 class Multipath(Nvme):
     """The same over two paths, between which nvme chooses by itself."""
 

@@ -68,18 +68,22 @@ class Swap(Jobs):
     SIZE = 30       # MiB of each file
     SPARE = 16      # MiB that are left for all of them
     ATOMIC = 32768  # KiB that the kernel keeps for who cannot wait
-    PAGES = 500     # that make a round
-    ENTER = ":"     # what a shell does first
 
     def __init__(self, user, jobs=4):
-        user.host.must(f"""set -e
+        node = user.host
+        node.must(f"""set -e
             mkswap {user.DISK} >/dev/null
             swapon {user.DISK}
-            mkdir -p /full
-            mount -t tmpfs -o size=90% none /full""")
-        self.shorten(user.host)
+            mkdir -p /hog /full
+            mount -t ramfs none /hog
+            mount -t tmpfs -o size=90% none /full
+            # for packets: rxe of 6.12 ends a QP that has none
+            echo {self.ATOMIC} >/proc/sys/vm/min_free_kbytes
+            # of memory that cannot be swapped
+            left=$(awk '$1 == "MemAvailable:" {{ print int($2 / 1024) }}' /proc/meminfo)
+            dd if=/dev/zero of=/hog/all bs=1M count=$((left - {self.SPARE})) 2>/dev/null""",
+                  timeout=120)
         super().__init__(user, [f"""
-                {self.ENTER}
                 dd if=/dev/urandom of=/full/wrote{job} bs=1M count=1 2>/dev/null || exit 2
                 for part in $(seq {self.SIZE}); do cat /full/wrote{job}; done >/full/file{job} \
                     || exit 3
@@ -88,80 +92,22 @@ class Swap(Jobs):
                         | cmp - /full/wrote{job} || exit 4
                 done""" for job in range(jobs)])
 
-    def shorten(self, node):
-        """Use all other memory up, with what cannot be swapped."""
-        node.must(f"""set -e
-            mkdir -p /hog
-            mount -t ramfs none /hog
-            # for packets: rxe of 6.12 ends a QP that has none
-            echo {self.ATOMIC} >/proc/sys/vm/min_free_kbytes
-            left=$(awk '$1 == "MemAvailable:" {{ print int($2 / 1024) }}' /proc/meminfo)
-            dd if=/dev/zero of=/hog/all bs=1M count=$((left - {self.SPARE})) 2>/dev/null""",
-                  timeout=120)
-
-    def lengthen(self):
-        """Undo that."""
-        self.node.must("umount /hog")
-
     def swapped(self):
         """Pages that went to the disk and came from it, since boot."""
         lines = dict(line.split() for line in self.node.read("/proc/vmstat").splitlines())
         return int(lines["pswpout"]), int(lines["pswpin"])
 
     def more(self, count=1, timeout=300):
-        """Wait until so many rounds of pages more went to the disk, and as many came from it."""
+        """Wait until so many times 500 pages more went to the disk, and as many came from it."""
         then = self.swapped()
-        wait_for(f"{count} times {self.PAGES} pages out and in", lambda: all(
-            now - before >= self.PAGES * count for now, before in zip(self.swapped(), then))
+        wait_for(f"{count} times 500 pages out and in", lambda: all(
+            now - before >= 500 * count for now, before in zip(self.swapped(), then))
             or self.ended(), timeout)
         check(not self.ended(), "\n".join(job.tail() for job in self.jobs))
 
     def finish(self, timeout=600):
         super().finish(timeout)
-        self.node.must(f"umount /full && swapoff {self.user.DISK}", timeout=300)
-        self.lengthen()
-
-
-class SwapOfGroup(Swap):
-    """The same in a memory cgroup: who works frees memory himself, and nobody else is short of it.
-
-    Its limit is that beyond which a process is slowed down, and not ended.
-    """
-
-    SIZE = 3
-    PAGES = 100
-    HIGH = 6        # MiB for all of them
-    MORE = 4        # MiB that press() takes
-    CGROUPS = "/sys/fs/cgroup"
-    GROUP = f"{CGROUPS}/short"
-    ENTER = f"echo $$ >{GROUP}/cgroup.procs || exit 2"
-
-    def shorten(self, node):
-        node.must(f"""set -e
-            mkdir -p {self.CGROUPS}
-            grep -q ' {self.CGROUPS} ' /proc/mounts || mount -t cgroup2 none {self.CGROUPS}
-            echo +memory >{self.CGROUPS}/cgroup.subtree_control
-            mkdir {self.GROUP}
-            echo {self.HIGH}M >{self.GROUP}/memory.high""")
-
-    def lengthen(self):
-        self.node.must(f"rmdir {self.GROUP}")
-
-    def press(self):
-        """A process that takes more memory, and has to free as much; and how to see that it waits.
-
-        The second says whether it frees memory, and waits for a page to be written.
-        """
-        process = self.node.start(f"""
-            {self.ENTER}
-            echo "pid $$"
-            exec dd if=/dev/zero of=/full/more bs=1M count={self.MORE}""")
-        pid = process.wait_line(r"pid (\d+)").group(1)
-
-        def waits():
-            trace = self.node.read(f"/proc/{pid}/stack") if process.status is None else ""
-            return "shrink_" in trace and "wait_writeback" in trace
-        return process, waits
+        self.node.must(f"umount /full /hog && swapoff {self.user.DISK}", timeout=300)
 
 
 class Tree(Jobs):

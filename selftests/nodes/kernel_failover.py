@@ -8,8 +8,8 @@ from functools import partial
 import shift
 from registry import BARE, FULL, MAIN, STOCK, add
 from testbed import check, each, wait_for
-from ulp import Iser, Nfs, NfsOnDisk, Nvme, NvmePatient, NvmeSrq, Rds, gone, quiet
-from ulp_work import Datagrams, Disk, Fio, Swap, SwapOfGroup, Tree
+from ulp import Iser, Nfs, NfsOnDisk, Nvme, NvmeSrq, Rds, gone, quiet
+from ulp_work import Datagrams, Disk, Fio, Swap, Tree
 from nodes.failover import SIDES, dropped, goes_silent, patience, pull
 
 WORK = {Nvme: Disk, NvmeSrq: Disk, Nfs: Tree, Rds: Datagrams, Iser: Disk}
@@ -103,41 +103,18 @@ def backup_too(kind, bed):
         shift.home(bed, kind.QPS)
 
 
-def no_link(bed):
-    """Wait until both paths are known to be dead."""
-    each(bed.nodes[:2], lambda node: wait_for(f"{node.name}: no link is up", lambda: not any(
-        link["state"] == "up" for link in shift.show(node, "link")), 60))
-
-
 def all_out(kind, bed):
     """Both paths are dead for a while. The backup comes back first."""
     with working(bed, kind) as (work, counters):
         bed.nodes[0].link(1, False)
         pull(bed, "local")
-        no_link(bed)
+        each(bed.nodes[:2], lambda node: wait_for(f"{node.name}: no link is up", lambda: not any(
+            link["state"] == "up" for link in shift.show(node, "link")), 60))
         counters.still("switches")
         bed.nodes[0].link(1, True)
         moved(bed, counters, work)
         bed.plug_all()
         shift.home(bed, kind.QPS)
-
-
-def reclaim_waits(bed):
-    """No path is left to the swap until a process waits for it that frees memory. Then it moves."""
-    with working(bed, NvmePatient, SwapOfGroup) as (work, counters):
-        bed.nodes[0].link(1, False)
-        # rxe of 6.12 ends a QP that has no carrier
-        goes_silent(bed)
-        no_link(bed)
-        pressing, waits = work.press()
-        wait_for("reclaim waits for the disk", waits, 60)
-        counters.still("switches")
-        bed.nodes[0].link(1, True)
-        moved(bed, counters, work)
-        pressing.expect(0, timeout=120)
-        bed.undrop()
-        shift.home(bed, NvmePatient.QPS)
-        work.more(1)
 
 
 def at_random(seed, kind, bed):
@@ -312,6 +289,3 @@ add("kernel_failover", "nfs: on ext4, remote cable", partial(cable, "remote", 1,
 for _side in SIDES:
     add("kernel_failover", f"nvme: swap, and no memory left, {_side} cable",
         partial(cable, _side, 1, Nvme, Swap), STOCK, BARE)
-# with what other kernels have, reclaim of a group does not wait for a page
-add("kernel_failover", "nvme: swap of a group, reclaim waits for it", reclaim_waits, ("debug",),
-    BARE)
