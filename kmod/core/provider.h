@@ -160,6 +160,8 @@ struct shift_mr_ops {
  * @id: enum shift_abi_provider.
  * @driver: driver of its devices.
  * @flags: SHIFT_PROVIDES_*.
+ * @kernel_users: of the device, with SHIFT_PROVIDES_KERNEL: only if this module parameter is set;
+ *	NULL: always.  It does not change.
  * @endless_retries: of the device: retry_cnt that means retries without an end; 0: none does.
  * @protects_if: SHIFT_CLAIM() of what a QP's device and its backup have to do.
  * @hands_back_if: what a QP's own device has to do for a handback.
@@ -227,6 +229,7 @@ struct shift_provider {
 	enum rdma_driver_id driver;
 
 	u32 flags;
+	const bool *kernel_users;
 	u8 endless_retries;
 	u32 protects_if, hands_back_if;
 

@@ -71,18 +71,13 @@ static const struct kernel_param_ops users_ops = { .set = users_set, .get = user
 module_param_cb(kernel_users, &users_ops, NULL, 0444);
 MODULE_PARM_DESC(kernel_users, "users in the kernel whose QPs are protected: nvme,nfs,rds,iser,srp, or none");
 
-/* off: nobody has seen it work on a NIC */
-static bool mlx5_kernel_users;
-module_param(mlx5_kernel_users, bool, 0444);
-MODULE_PARM_DESC(mlx5_kernel_users, "protect QPs of users in the kernel on mlx5 devices as well");
-
 /* Can QPs of such a device be stopped, and its work be done on another one? */
 static bool dev_moves(const struct shift_dev *sdev)
 {
-	u32 flags = sdev->provider ? sdev->provider->flags : 0;
+	const struct shift_provider *device = sdev->provider;
 
-	return flags & SHIFT_PROVIDES_KERNEL &&
-	       (flags & SHIFT_PROVIDES_RESET_PSN || mlx5_kernel_users);
+	return device && device->flags & SHIFT_PROVIDES_KERNEL &&
+	       (!device->kernel_users || *device->kernel_users);
 }
 
 /* Has it shown what is assumed of it? */

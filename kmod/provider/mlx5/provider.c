@@ -4,6 +4,7 @@
  * posted or completed: the doorbell record and the CQ do.  User space posts directly to the
  * device, without a system call, so that the kernel cannot keep it from posting.
  */
+#include <linux/moduleparam.h>
 #include "core/object.h"
 #include "core/provider.h"
 #include "core/qp.h"
@@ -289,6 +290,11 @@ static const struct shift_cq_ops mlx5_cq_ops = {
 	.sleeps = mlx5_sleeps,
 };
 
+/* off: nobody has seen it work on a NIC */
+static bool mlx5_kernel_users;
+module_param(mlx5_kernel_users, bool, 0444);
+MODULE_PARM_DESC(mlx5_kernel_users, "protect QPs of users in the kernel on mlx5 devices as well");
+
 const struct shift_provider shift_provider_mlx5 = {
 	.id = SHIFT_PROVIDER_MLX5,
 	.driver = RDMA_DRIVER_MLX5,
@@ -312,6 +318,7 @@ const struct shift_provider shift_provider_mlx5 = {
 	.fence = shift_mlx5_fence,
 	.away_flags = mlx5_away_flags,
 	.flags = SHIFT_PROVIDES_SEND_KICKS | SHIFT_PROVIDES_KERNEL,
+	.kernel_users = &mlx5_kernel_users,
 	.take = shift_mlx5_take,
 	.decode = mlx5_decode,
 	.wr_id = mlx5_wr_id,
