@@ -218,8 +218,10 @@ void shift_kernel_cq_lose(struct shift_kernel_cq *kernel, const struct ib_qp *qp
 	unsigned long flags;
 
 	spin_lock_irqsave(&kernel->poll_lock, flags);
-	if (kernel->last_qp == qp)
+	if (kernel->last_qp == qp) {
 		kernel->last_qp = NULL;
+		kernel->last = NULL;
+	}
 	spin_unlock_irqrestore(&kernel->poll_lock, flags);
 }
 

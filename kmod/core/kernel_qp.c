@@ -410,7 +410,7 @@ bool shift_kernel_polled(struct shift_qp *sqp, const struct shift_cq *scq, const
 	if (unlikely(wc->status)) {
 		error_polled(kernel, wc->status);
 		shift_kernel_flushed(sqp, scq, wc);
-		return !test_bit(SHIFT_QPB_FENCED, &sqp->pend.flags);
+		return !READ_ONCE(kernel->over);
 	}
 	queue = wc->opcode & IB_WC_RECV ? &kernel->recv : &kernel->send;
 	spin_lock(&queue->lock);
@@ -519,6 +519,7 @@ void shift_kernel_qp_start(struct shift_qp *sqp)
 	lockdep_assert_held(&sqp->lock);
 	WRITE_ONCE(kernel->cause, 0);
 	WRITE_ONCE(kernel->flushed, false);
+	WRITE_ONCE(kernel->over, false);
 	kernel->watched = U64_MAX;
 	queue_start(&kernel->send);
 	queue_start(&kernel->recv);

@@ -6,6 +6,7 @@
 #ifndef SHIFT_CORE_KERNEL_QP_H
 #define SHIFT_CORE_KERNEL_QP_H
 
+#include <linux/completion.h>
 #include <linux/spinlock.h>
 #include <rdma/ib_verbs.h>
 #include "pure/post_ring.h"
@@ -34,21 +35,35 @@ struct shift_kernel_queue {
 };
 
 /**
+ * struct shift_kernel_drain - who drains a queue waits for its last request
+ * @cqe: that one's.
+ * @done: it is completed.
+ */
+struct shift_kernel_drain {
+	struct ib_cqe cqe;
+	struct completion done;
+};
+
+/**
  * struct shift_kernel_qp - what only the shadow of a kernel user's QP has
  * @ulp: whose it is.
  * @cause: enum ib_wc_status: the first error that was polled and is no flush; 0: none.
  * @flushed: a flush was polled.
+ * @over: it is in ERR for good: the driver's errors are dropped, as its work is, or will be, in the
+ *	ledger.
  * @watched: tail of @send when shift_kernel_qp_mute() saw it change last; U64_MAX: no completion
  *	was due.
  * @since: when that was, ktime ns.
  * @send, @recv: its queues; of a QP on a shared receive queue the second one has no slots.
+ * @drain: the last request, and receive, of one that is drained; verbs/drain.c.
  */
 struct shift_kernel_qp {
 	enum shift_ulp ulp;
 	u32 cause;
-	bool flushed;
+	bool flushed, over;
 	u64 watched, since;
 	struct shift_kernel_queue send, recv;
+	struct shift_kernel_drain drain[2];
 };
 
 void *shift_kernel_zalloc(size_t size);

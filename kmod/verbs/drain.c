@@ -5,56 +5,69 @@
  * has none: by a request that the engine flushes, like any.
  */
 #include <linux/completion.h>
+#include <linux/jiffies.h>
 #include <linux/module.h>
 #include "core/kernel_qp.h"
+#include "core/node.h"
 #include "core/object.h"
 #include "core/qp.h"
 #include "verbs/verbs.h"
 
-/* The last request, or receive, of a queue. */
-struct drain {
-	struct ib_cqe cqe;
-	struct completion done;
-};
+#define DRAIN_GONE_MS	2000	/* for what is flushed when a device goes; scaled */
 
 static void drain_done(struct ib_cq *cq, struct ib_wc *wc)
 {
-	complete(&container_of(wc->wr_cqe, struct drain, cqe)->done);
+	complete(&container_of(wc->wr_cqe, struct shift_kernel_drain, cqe)->done);
 }
 
-/* As long as the core waits: the request is on the stack, and the engine flushes what it has. */
-static void drain_wait(struct drain *drain, struct ib_cq *cq)
+/*
+ * As long as the core waits, which the engine ends by flushing what it has.  If the QP's device
+ * goes meanwhile its user's CQ may be polled past the module: then nobody waits for long.
+ */
+static void drain_wait(struct shift_qp *sqp, struct shift_kernel_drain *drain, struct ib_cq *cq)
 {
-	if (cq->poll_ctx != IB_POLL_DIRECT)
-		wait_for_completion(&drain->done);
-	else
-		while (!wait_for_completion_timeout(&drain->done, HZ / 10))
+	unsigned long end = 0;
+
+	while (!wait_for_completion_timeout(&drain->done, HZ / 10)) {
+		if (cq->poll_ctx == IB_POLL_DIRECT)
 			ib_process_cq_direct(cq, -1);
+		if (!test_bit(SHIFT_QPB_DEAD, &sqp->pend.flags))
+			continue;
+		if (!end)
+			end = jiffies + shift_scaled_jiffies(DRAIN_GONE_MS);
+		else if (time_after(jiffies, end))
+			return;
+	}
 }
 
-static int post_last_send(struct ib_qp *qp, struct drain *drain)
+static int post_last_send(struct ib_qp *qp, struct shift_kernel_drain *drain)
 {
 	struct ib_rdma_wr wr = { .wr = { .opcode = IB_WR_RDMA_WRITE, .wr_cqe = &drain->cqe } };
 
 	return ib_post_send(qp, &wr.wr, NULL);
 }
 
-static int post_last_recv(struct ib_qp *qp, struct drain *drain)
+static int post_last_recv(struct ib_qp *qp, struct shift_kernel_drain *drain)
 {
 	struct ib_recv_wr wr = { .wr_cqe = &drain->cqe };
 
 	return ib_post_recv(qp, &wr, NULL);
 }
 
-/* Drain a queue of a QP that is in ERR, as its user knows it, and away. */
-static void drain_away(struct ib_qp *qp, struct ib_cq *cq,
-		       int (*post)(struct ib_qp *qp, struct drain *drain))
+/*
+ * Drain a queue of a QP that is in ERR, as its user knows it, and away.  The request's cqe is the
+ * shadow's, which leaves no completion behind when it goes.
+ */
+static void drain_away(struct shift_qp *sqp, struct ib_qp *qp, bool recv)
 {
-	struct drain drain = { .cqe.done = drain_done };
+	struct shift_kernel_drain *drain = &sqp->kernel->drain[recv];
+	int err;
 
-	init_completion(&drain.done);
-	if (!WARN_ONCE(post(qp, &drain), "rdma_shift: a queue could not be drained\n"))
-		drain_wait(&drain, cq);
+	drain->cqe.done = drain_done;
+	init_completion(&drain->done);
+	err = recv ? post_last_recv(qp, drain) : post_last_send(qp, drain);
+	if (!WARN_ONCE(err, "rdma_shift: a queue could not be drained\n"))
+		drain_wait(sqp, drain, recv ? qp->recv_cq : qp->send_cq);
 }
 
 static bool is_away(struct shift_qp *sqp)
@@ -67,10 +80,7 @@ static bool is_away(struct shift_qp *sqp)
 	return away;
 }
 
-/*
- * Nobody waits within the read section of the device, as the removal of the device waits for that.
- * The shadow of a QP, which its user keeps meanwhile, keeps the module loaded.
- */
+/* Nobody waits within the read section of the device, as its removal waits for that. */
 static void drain_queue(struct ib_qp *qp, bool recv)
 {
 	struct ib_qp_attr attr = { .qp_state = IB_QPS_ERR };
@@ -82,18 +92,21 @@ static void drain_queue(struct ib_qp *qp, bool recv)
 	sdev = shift_verb_begin(qp->device, &idx);
 	drivers = recv ? sdev->saved.drain_rq : sdev->saved.drain_sq;
 	sqp = shift_qp_find(qp);
-	if (!sqp || !sqp->kernel) {
-		drivers(qp);
-		shift_verb_end(sdev, idx);
-		return;
-	}
+	if (sqp && sqp->kernel)
+		shift_qp_get(sqp);
+	else
+		sqp = NULL;
+	/* it waits here, whatever becomes of the device */
+	__module_get(THIS_MODULE);
 	shift_verb_end(sdev, idx);
 	/* after that it does not leave its path any more */
-	if (!ib_modify_qp(qp, &attr, IB_QP_STATE) && is_away(sqp))
-		drain_away(qp, recv ? qp->recv_cq : qp->send_cq,
-			   recv ? post_last_recv : post_last_send);
+	if (sqp && !ib_modify_qp(qp, &attr, IB_QP_STATE) && is_away(sqp))
+		drain_away(sqp, qp, recv);
 	else
 		drivers(qp);
+	if (sqp)
+		shift_qp_put(sqp);
+	module_put(THIS_MODULE);
 }
 
 static void wrap_drain_sq(struct ib_qp *qp)

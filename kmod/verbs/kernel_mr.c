@@ -71,15 +71,17 @@ static void kernel_mr_note(struct shift_pd *spd, struct ib_mr *mr, enum ib_mr_ty
 		if (atomic_inc_return(&spd->unmirrored[smr->lacks]) == 1)
 			shift_pairing_look(spd);
 	}
+	/* before anybody can take it out of @mrs, and out of this table with it */
+	if (smr)
+		shift_kernel_mr_add(smr->kernel);
 	/* -EBUSY: an MR with this index went without its dereg_mr being seen here */
 	if (!smr || xa_insert(&spd->sdev->mrs, smr->lkey >> 8, smr, GFP_KERNEL)) {
 		shift_pd_spoil(spd, SHIFT_REASON_MIRROR_MR);
 		if (smr) {
+			shift_kernel_mr_del(smr->kernel);
 			shift_mr_drop_mirror(smr);
 			shift_mr_put(smr);
 		}
-	} else {
-		shift_kernel_mr_add(smr->kernel);
 	}
 	if (used)
 		shift_pair_unuse(spd->pair);

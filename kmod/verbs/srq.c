@@ -111,6 +111,8 @@ static void srq_drop_kernel(struct shift_srq *ssrq)
 {
 	struct shift_srq_cq *link;
 
+	/* who has found it before may queue the work */
+	synchronize_rcu_expedited();
 	cancel_work_sync(&ssrq->kernel->work);
 	list_for_each_entry(link, &ssrq->cqs, node)
 		shift_kernel_cq_leave(link->scq);

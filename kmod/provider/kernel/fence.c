@@ -122,7 +122,7 @@ static bool flushes_fit(struct shift_qp *sqp)
 	u32 sends = shift_kernel_outstanding(&sqp->kernel->send);
 	u32 recvs = shift_kernel_outstanding(&sqp->kernel->recv);
 
-	if (drain_once(sqp))
+	if (drain(sqp))
 		return false;
 	if (sqp->scq == sqp->rcq)
 		return (u64)sends + recvs <= sqp->qp->send_cq->cqe;
@@ -150,17 +150,20 @@ static int stop_and_ask(struct shift_qp *sqp, struct ib_qp_attr *attr, int *quer
 
 /*
  * Stop a QP by ERR, and RESET it when it has told all.  One that gets to ERR and no further is
- * stopped, too: what its driver still completes of it is dropped.
+ * stopped, too: what its driver still completes of it is dropped.  One that cannot get to ERR is
+ * left alone: a RESET would take away what it has received, and acknowledged.
  */
 static int ask_and_stop(struct shift_qp *sqp, struct ib_qp_attr *attr, bool errored,
 			int *query_err)
 {
-	bool over = errored || (flushes_fit(sqp) && !shift_fence_stop(sqp, IB_QPS_ERR));
-
-	*query_err = over && !wait_flushed(sqp) ? ask(sqp, attr) : -EIO;
-	/* the RESET takes away what was completed since */
+	if (!errored && (!flushes_fit(sqp) || shift_fence_stop(sqp, IB_QPS_ERR)))
+		return -EBUSY;
+	WRITE_ONCE(sqp->kernel->over, true);
+	/* it is not known which receives were executed, and what comes late will be taken away */
+	*query_err = wait_flushed(sqp) ? -ENODATA : ask(sqp, attr);
 	drain_once(sqp);
-	return shift_fence_stop(sqp, IB_QPS_RESET) && !over ? -EBUSY : 0;
+	shift_fence_stop(sqp, IB_QPS_RESET);
+	return 0;
 }
 
 /* Make the record of sends the ledger; ledger_lock.  -EOPNOTSUPP: some of it cannot be moved. */
