@@ -191,7 +191,7 @@ int shift_kernel_cq_take(struct shift_kernel_cq *kernel, int num, struct ib_wc *
 	return n;
 }
 
-/* The shadow of a tracked QP, or NULL; RCU, poll_lock.  @qp may be destroyed: it is compared only. */
+/* The shadow of a tracked QP, or NULL; RCU, poll_lock.  @qp may be destroyed: only compared. */
 static struct shift_qp *qp_of(struct shift_kernel_cq *kernel, const struct ib_qp *qp)
 {
 	struct shift_qp *sqp;

@@ -17,7 +17,7 @@
 #include "pure/wr.h"
 
 /*
- * All of them, by the index of their keys.  Each registration and each invalidation looks up its MR,
+ * All of them, by the index of their keys.  Each registration and invalidation looks up its MR,
  * which takes a third of the instructions here that it takes in sdev->mrs.
  */
 static DEFINE_HASHTABLE(kernel_mrs, 12);

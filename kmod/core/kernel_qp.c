@@ -96,9 +96,9 @@ void shift_kernel_qp_free(struct shift_kernel_qp *kernel)
 }
 
 /*
- * The driver has answered a post that was recorded behind @head.  A request that it has taken may be
- * completed and freed by now, so it is not asked which ones they were: if it has taken a part of
- * them, the record is lost.
+ * The driver has answered a post that was recorded behind @head.  A request that it has taken may
+ * be completed and freed by now, so it is not asked which ones they were: if it has taken a part
+ * of them, the record is lost.
  */
 static void queue_posted(struct shift_kernel_queue *queue, u64 head, bool lost, bool refused,
 			 bool none)

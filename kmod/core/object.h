@@ -297,7 +297,7 @@ int shift_cq_tell(struct shift_cq *scq, const struct shift_abi_wc *wc);
 bool shift_cq_registered(struct shift_cq *scq);
 
 /*
- * All shadows.  Each doorbell, post and poll looks up its object here, so that the table has a fixed
+ * All shadows.  Each doorbell, post and poll looks up its object here.  So the table has a fixed
  * size: to find a bucket in one that grows takes as many instructions again.
  */
 #define SHIFT_OBJECT_BITS	14

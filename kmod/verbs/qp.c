@@ -203,7 +203,7 @@ out:
 	return err;
 }
 
-/* Has the address gone with which it was connected?  RDMA CM can send nothing from that any more. */
+/* Has the address gone with which it was connected?  RDMA CM can send nothing from it any more. */
 static bool qp_is_mute(const struct shift_qp *sqp)
 {
 	return sqp->sdev->ibdev && !shift_gid_is_there(sqp->sdev->ibdev, sqp->app.sgid_index);
