@@ -3,6 +3,7 @@
  * Pools: the kernel-owned SRQs that hold the receives of an application's SRQ while that is
  * away.  See Documentation/internals/srq.md.
  */
+#include <linux/sched/mm.h>
 #include <linux/slab.h>
 #include "core/account.h"
 #include "core/object.h"
@@ -14,8 +15,11 @@
 static void pool_release(struct kref *ref)
 {
 	struct shift_srq_pool *pool = container_of(ref, struct shift_srq_pool, ref);
+	/* the core allocates for it, and a QP that is moved may wait for a lock that is held here */
+	unsigned int noio = memalloc_noio_save();
 
 	ib_destroy_srq(pool->srq);
+	memalloc_noio_restore(noio);
 	if (pool->path == SHIFT_PATH_BACKUP)
 		shift_pair_drop_mirror(pool->spd->pair);
 	shift_pd_put(pool->spd);
