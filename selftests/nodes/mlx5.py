@@ -287,6 +287,17 @@ def not_covered(reason, options, bed):
     counters.still("faults", "swallowed", "illegal")
 
 
+def srq_refused(bed):
+    """The module parameter srq is off."""
+    for node in bed.nodes[:2]:
+        shift.srq(node, False)
+    try:
+        not_covered("srq", ["--ops", "send", "--srq"], bed)
+    finally:
+        for node in bed.nodes[:2]:
+            shift.srq(node, True)
+
+
 def wide(bed):
     """Completions of 128 bytes, and a cable."""
     env = {**bed.nics.env, "MLX5_CQE_SIZE": "128"}
@@ -337,8 +348,7 @@ def register():
             ("the device goes silent", own_silence, FULL),
             ("an error of the application's own", own_error, FULL),
             ("completions of 128 bytes", wide, FULL),
-            ("unprotected: on an SRQ, by the module parameter", partial(
-                not_covered, "srq", ["--ops", "send", "--srq"]), FULL),
+            ("unprotected: on an SRQ, by the module parameter", srq_refused, FULL),
             ("unprotected: a CQ without room for a flush", partial(
                 not_covered, "operation", ["--small-cq", "--signal-every", 16]), FULL)):
         add("mlx5", name, partial(on_mlx5, function), kernels)
