@@ -58,6 +58,7 @@ struct cm_id *cm_new(int end, int net)
 	cm->number = ++last_number;
 	cm->psn = 5000 + 111 * cm->number;
 	mutex_init(&cm->handler);
+	mutex_init(&cm->qp_mutex);
 	cm->step.fn = resolved;
 	cm->again.fn = rep_again;
 	cm->id.route.addr.dev_addr.net = &init_net;
@@ -307,8 +308,10 @@ int rdma_disconnect(struct rdma_cm_id *id)
 
 	if (cm->state != CM_CONNECTED && cm->state != CM_REP_SENT && cm->state != CM_OVER)
 		return -EINVAL;
+	mutex_lock(&cm->qp_mutex);
 	if (id->qp)
 		ib_modify_qp(id->qp, &attr, IB_QP_STATE);
+	mutex_unlock(&cm->qp_mutex);
 	if (cm->state != CM_OVER) {
 		cm->state = CM_OVER;
 		cm_send(cm, CM_DREQ);
@@ -341,8 +344,12 @@ int rdma_create_qp(struct rdma_cm_id *id, struct ib_pd *pd, struct ib_qp_init_at
 
 void rdma_destroy_qp(struct rdma_cm_id *id)
 {
+	struct cm_id *cm = to_cm(id);
+
+	mutex_lock(&cm->qp_mutex);
 	ib_destroy_qp(id->qp);
 	id->qp = NULL;
+	mutex_unlock(&cm->qp_mutex);
 }
 
 int cm_qp_ready(struct cm_id *cm)
@@ -355,8 +362,14 @@ int cm_qp_ready(struct cm_id *cm)
 		.retry_cnt = cm->retries, .rnr_retry = cm->rnr,
 	};
 
-	return ib_modify_qp(cm->id.qp, &rtr, IB_QP_STATE) ?:
-	       ib_modify_qp(cm->id.qp, &rts, IB_QP_STATE);
+	int err = 0;
+
+	mutex_lock(&cm->qp_mutex);
+	if (cm->id.qp)
+		err = ib_modify_qp(cm->id.qp, &rtr, IB_QP_STATE) ?:
+		      ib_modify_qp(cm->id.qp, &rts, IB_QP_STATE);
+	mutex_unlock(&cm->qp_mutex);
+	return err;
 }
 
 const char *rdma_event_msg(enum rdma_cm_event_type event)

@@ -30,6 +30,7 @@ struct cm_id {
 	u32 number, peer;		/* 0: not known */
 	enum cm_state state;
 	struct mutex handler;
+	struct mutex qp_mutex;		/* held while its QP is changed, or destroyed */
 	struct cm_input *input;
 	bool busy;			/* its thread runs */
 	int uses;			/* of a listener: requests that are being handled */
