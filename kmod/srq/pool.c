@@ -15,7 +15,7 @@
 static void pool_release(struct kref *ref)
 {
 	struct shift_srq_pool *pool = container_of(ref, struct shift_srq_pool, ref);
-	/* the core allocates for it, and a QP that is moved may wait for a lock that is held here */
+	/* the core allocates, and a QP that is moved may wait for a lock that is held here */
 	unsigned int noio = memalloc_noio_save();
 
 	ib_destroy_srq(pool->srq);
