@@ -639,9 +639,9 @@ int shift_qp_new_cookie(struct shift_qp *sqp);
 void shift_qp_renew_cookie(struct shift_qp *sqp);
 struct shift_qp *shift_qp_next(unsigned long *index);		/* kref taken */
 void shift_qp_uninit(void);
-/* calls @fn for every tracked QP (of @spd, if given) with its lock held; stops at non-zero */
 unsigned int shift_qp_lock(struct shift_qp *sqp);
 void shift_qp_unlock(struct shift_qp *sqp, unsigned int noio);
+/* calls @fn for every tracked QP (of @spd, if given) with its lock held; stops at non-zero */
 int shift_qp_walk(const struct shift_pd *spd, int (*fn)(struct shift_qp *sqp, void *arg),
 		  void *arg);
 void shift_qp_kick_pd(const struct shift_pd *spd, unsigned int bit);	/* takes no QP's mutex */
