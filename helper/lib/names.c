@@ -56,6 +56,7 @@ static const char * const reason[__SHIFT_REASON_MAX] = {
 	[SHIFT_REASON_NAMESPACE]	= "namespace",
 	[SHIFT_REASON_KERNEL_USER]	= "kernel-user",
 	[SHIFT_REASON_IOMMU]		= "iommu",
+	[SHIFT_REASON_RECORD]		= "record",
 };
 NAMES(reason, "");
 

@@ -21,8 +21,11 @@
 #include "core/stat.h"
 #include "pure/post_ring.h"
 
-/* A record of one queue may be so large; no user that is known comes near. */
-#define QUEUE_MEMORY_MAX	(4u << 20)
+/*
+ * A record of one queue may be so large.  That of NFS takes 1.5 MiB for its usual 128 requests under
+ * way, on rxe, and grows with them.
+ */
+#define QUEUE_MEMORY_MAX	(32u << 20)
 
 /**
  * shift_kernel_zalloc - memory of a kernel user's QP or CQ, which may be large
@@ -65,8 +68,10 @@ static int queue_init(struct shift_kernel_queue *queue, u32 max_wr, u32 max_sge,
  * @ulp: whose it is.
  * @attr: its attributes, as the driver has returned them.
  *
+ * If there is no memory for it, or it would be too large, nothing is recorded.
+ *
  * Context: process context.
- * Return: the record, for shift_kernel_qp_free(), or NULL: there is no memory for it.
+ * Return: the record, for shift_kernel_qp_free(), or NULL: there is no memory at all.
  */
 struct shift_kernel_qp *shift_kernel_qp_new(enum shift_ulp ulp, const struct ib_qp_init_attr *attr)
 {
@@ -79,8 +84,10 @@ struct shift_kernel_qp *shift_kernel_qp_new(enum shift_ulp ulp, const struct ib_
 	kernel->watched = U64_MAX;
 	if (queue_init(&kernel->send, cap->max_send_wr, cap->max_send_sge, cap->max_inline_data) ||
 	    queue_init(&kernel->recv, attr->srq ? 0 : cap->max_recv_wr, cap->max_recv_sge, 0)) {
-		shift_kernel_qp_free(kernel);
-		return NULL;
+		kvfree(kernel->send.ring.mem);
+		queue_init(&kernel->send, 0, 0, 0);
+		queue_init(&kernel->recv, 0, 0, 0);
+		kernel->unrecorded = true;
 	}
 	return kernel;
 }

@@ -47,6 +47,7 @@ struct shift_kernel_drain {
 /**
  * struct shift_kernel_qp - what only the shadow of a kernel user's QP has
  * @ulp: whose it is.
+ * @unrecorded: nothing is recorded, as the record would be too large: it is never protected.
  * @cause: enum ib_wc_status: the first error that was polled and is no flush; 0: none.
  * @flushed: a flush was polled.
  * @over: it is in ERR for good: the driver's errors are dropped, as its work is, or will be, in the
@@ -59,6 +60,7 @@ struct shift_kernel_drain {
  */
 struct shift_kernel_qp {
 	enum shift_ulp ulp;
+	bool unrecorded;
 	u32 cause;
 	bool flushed, over;
 	u64 watched, since;

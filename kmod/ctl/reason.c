@@ -61,6 +61,8 @@ static const char * const shift_reason_texts[] = {
 		"It belongs to a user in the kernel, and the backup is of another kind.",
 	[SHIFT_REASON_IOMMU] =
 		"The backup does not take a kernel user's memory addresses; boot with iommu=pt.",
+	[SHIFT_REASON_RECORD] =
+		"The record of what this kernel user posts would be too large, or there was no memory.",
 };
 
 static_assert(ARRAY_SIZE(shift_reason_texts) == __SHIFT_REASON_MAX);

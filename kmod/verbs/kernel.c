@@ -153,6 +153,8 @@ enum shift_reason shift_kernel_qp_register(struct shift_qp *sqp)
 	u32 slots = 2 * max(kernel->send.ring.slots, 1u);
 	struct shift_entry *entry;
 
+	if (kernel->unrecorded)
+		return SHIFT_REASON_RECORD;
 	if (!pair)
 		return SHIFT_REASON_OLD_OBJECT;
 	if (!dev_moves(sqp->sdev) || !dev_moves(pair->backup))
@@ -173,7 +175,7 @@ enum shift_reason shift_kernel_qp_register(struct shift_qp *sqp)
 	if (!entry || (recvs->slots && !recvs->entry)) {
 		kvfree(entry);
 		shift_recv_free(recvs);
-		return SHIFT_REASON_MIRROR_QP;
+		return SHIFT_REASON_RECORD;
 	}
 	shift_ledger_init(&sqp->rec.ledger, entry, NULL, slots, 0);
 	sqp->rings.provider = &shift_provider_kernel;

@@ -143,3 +143,17 @@ def nvme_untouched(bed):
     result = bed.nodes[0].run(f"insmod {shift.MODULE} kernel_users=nvme,smc")
     check(result.status and not shift.loaded(bed.nodes[0]), "a name that is not known is taken")
     check("SMC-R" in bed.nodes[0].run("dmesg").out, "nobody says why SMC-R is not protected")
+
+
+@test("kernel_users", "nfs: more requests at a time than are recorded", state=BARE)
+def nfs_many(bed):
+    """A QP whose record would be too large works, and is shown as unprotected."""
+    shift.setup(bed)
+    nfs = Nfs(bed)
+    nfs.serve()
+    nfs.host.must("echo 4096 >/proc/sys/sunrpc/rdma_slot_table_entries")
+    nfs.connect()
+    once(nfs)
+    check(users(nfs.host) == {("rpcrdma", "record")}, f"{users(nfs.host)}")
+    nfs.end()
+    shift.forget(bed)

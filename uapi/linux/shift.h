@@ -165,6 +165,7 @@ enum shift_reason {
 	SHIFT_REASON_NAMESPACE,		/* its GID is of another network namespace */
 	SHIFT_REASON_KERNEL_USER,	/* of a user in the kernel: recorded, not protected yet */
 	SHIFT_REASON_IOMMU,		/* the backup does not take addresses of the device */
+	SHIFT_REASON_RECORD,		/* what a user in the kernel posts cannot be recorded */
 	__SHIFT_REASON_MAX
 };
 
