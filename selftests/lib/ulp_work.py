@@ -110,6 +110,61 @@ class Swap(Jobs):
         self.node.must(f"umount /full /hog && swapoff {self.user.DISK}", timeout=300)
 
 
+class Files(Jobs):
+    """Files on the disk, in a memory that is too small for their pages.
+
+    Who needs memory takes it from them. Pages that were changed have to be written for that, and
+    whoever carries what is written may have to wait for that memory.
+    """
+
+    WARM = 1
+    SIZE = 24       # MiB of each file
+    SPARE = 48      # MiB that are left for all of them
+    ROUND = 300     # pages
+    MOUNT = "/small"
+
+    def __init__(self, user, jobs=4):
+        node = user.host
+        node.push("/sbin/mke2fs", "/sbin/e2fsck")
+        node.must(f"""set -e
+            mke2fs -q -t ext4 {user.DISK}
+            mkdir -p {self.MOUNT} /hog
+            mount -t ext4 {user.DISK} {self.MOUNT}
+            mount -t ramfs none /hog
+            left=$(awk '$1 == "MemAvailable:" {{ print int($2 / 1024) }}' /proc/meminfo)
+            dd if=/dev/urandom of=/tmp/wrote bs=1M count=1 2>/dev/null
+            # of memory that nobody can take
+            dd if=/dev/zero of=/hog/all bs=1M count=$((left - {self.SPARE})) 2>/dev/null""",
+                  timeout=300)
+        super().__init__(user, [f"""
+                for part in $(seq {self.SIZE}); do
+                    echo {job} $n $part
+                    cat /tmp/wrote
+                done >{self.MOUNT}/file{job} || exit 3
+                for part in $(seq {self.SIZE}); do
+                    read -r line && test "$line" = "{job} $n $part" || exit 4
+                    dd bs=64k count=16 2>/dev/null | cmp - /tmp/wrote || exit 5
+                done <{self.MOUNT}/file{job}""" for job in range(jobs)])
+
+    def pages(self):
+        """Pages that were taken from files, that were written to disks, and that were read again."""
+        lines = dict(line.split() for line in self.node.read("/proc/vmstat").splitlines())
+        return (int(lines["pgsteal_kswapd"]) + int(lines["pgsteal_direct"]),
+                int(lines["nr_written"]), int(lines["workingset_refault_file"]))
+
+    def more(self, count=1, timeout=300):
+        """Wait until so many times some pages were taken, and written."""
+        then = self.pages()
+        wait_for(f"{count} times {self.ROUND} pages taken, and written", lambda: all(
+            now - before >= self.ROUND * count for now, before in zip(self.pages()[:2], then))
+            or self.ended(), timeout)
+        check(not self.ended(), "\n".join(job.tail() for job in self.jobs))
+
+    def finish(self, timeout=600):
+        super().finish(timeout)
+        self.node.must(f"umount {self.MOUNT} /hog && e2fsck -f -n {self.user.DISK}", timeout=300)
+
+
 class Tree(Jobs):
     """Trees of files are copied, renamed, compared past the cache and removed; a lock is held."""
 

@@ -9,7 +9,7 @@ import shift
 from registry import BARE, FULL, MAIN, STOCK, add
 from testbed import check, each, wait_for
 from ulp import Iser, Nfs, NfsOnDisk, Nvme, NvmeSrq, Rds, gone, quiet
-from ulp_work import Datagrams, Disk, Fio, Swap, Tree
+from ulp_work import Datagrams, Disk, Files, Fio, Swap, Tree
 from nodes.failover import SIDES, dropped, goes_silent, patience, pull
 
 WORK = {Nvme: Disk, NvmeSrq: Disk, Nfs: Tree, Rds: Datagrams, Iser: Disk}
@@ -285,7 +285,9 @@ for _name, _test in (("local cable", partial(cable, "local", 1, NvmeSrq, None)),
 add("kernel_failover", "nvme: a retry kills a QP", one_lost, FULL, BARE)
 add("kernel_failover", "nfs: on ext4, remote cable", partial(cable, "remote", 1, NfsOnDisk, Tree),
     STOCK, BARE)
-# on the debug kernel a node without memory does not answer the lab any more
 for _side in SIDES:
+    add("kernel_failover", f"nvme: a filesystem, and little memory left, {_side} cable",
+        partial(cable, _side, 1, Nvme, Files), MAIN, BARE)
+    # on the debug kernel a node without any memory does not answer the lab any more
     add("kernel_failover", f"nvme: swap, and no memory left, {_side} cable",
         partial(cable, _side, 1, Nvme, Swap), STOCK, BARE)
