@@ -1,25 +1,34 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Errors that the device of a kernel user's QP has completed.  They do not say of which queue they
- * are.  If each queue has a CQ of its own, that tells.  Else it is the wr_id: users that have one
- * CQ for both have to tell by it themselves.
+ * What a device completes in error of a kernel user's QP.  An error does not say of which queue it
+ * is.  If each queue has a CQ of its own, that tells.  Else it is told by the
+ * wr_id and by the number of errors: pure/flushes.c.
  */
 #include "core/kernel_qp.h"
 #include "core/object.h"
 #include "core/qp.h"
 
-/* Has the next receive in the record without a completion of any kind this wr_id? */
-static bool recv_is_next(const struct shift_kernel_queue *queue, u64 wr_id)
+/* In a CQ for both queues: may the error be of the next receive, or of the next send? */
+static void flushed_of_either(struct shift_kernel_qp *kernel, u64 wr_id)
 {
-	const struct shift_post_ring *ring = &queue->ring;
-	u64 seq = ring->tail + queue->flushed;
-	const struct shift_post *post;
+	struct shift_kernel_queue *queue = &kernel->recv;
+	bool recv, send = false;
+	unsigned long flags;
+	u32 sends;
 
-	lockdep_assert_held(&queue->lock);
-	if (seq + ring->kept >= ring->head)
-		return false;
-	post = (struct shift_post *)shift_post_ring_slot(ring, seq);
-	return post->wr_id == wr_id;
+	spin_lock_irqsave(&queue->lock, flags);
+	sends = kernel->flushes.errors - kernel->flushes.recvs;
+	recv = !kernel->flushes.unsure &&
+	       shift_flushes_next_is(&queue->ring, kernel->flushes.recvs, wr_id);
+	spin_unlock_irqrestore(&queue->lock, flags);
+	if (recv) {
+		spin_lock_irqsave(&kernel->send.lock, flags);
+		send = shift_flushes_may_be(&kernel->send.ring, sends, wr_id);
+		spin_unlock_irqrestore(&kernel->send.lock, flags);
+	}
+	spin_lock_irqsave(&queue->lock, flags);
+	shift_flushes_add(&kernel->flushes, recv, send);
+	spin_unlock_irqrestore(&queue->lock, flags);
 }
 
 /**
@@ -35,10 +44,13 @@ void shift_kernel_flushed(struct shift_qp *sqp, const struct shift_cq *scq, cons
 	struct shift_kernel_queue *queue = &sqp->kernel->recv;
 	unsigned long flags;
 
-	spin_lock_irqsave(&queue->lock, flags);
-	if (sqp->scq == sqp->rcq ? recv_is_next(queue, wc->wr_id) : scq == sqp->rcq)
-		queue->flushed++;
-	spin_unlock_irqrestore(&queue->lock, flags);
+	if (sqp->scq == sqp->rcq) {
+		flushed_of_either(sqp->kernel, wc->wr_id);
+	} else if (scq == sqp->rcq) {
+		spin_lock_irqsave(&queue->lock, flags);
+		shift_flushes_add(&sqp->kernel->flushes, true, false);
+		spin_unlock_irqrestore(&queue->lock, flags);
+	}
 }
 
 /**
@@ -59,20 +71,20 @@ u32 shift_kernel_outstanding(struct shift_kernel_queue *queue)
 }
 
 /**
- * shift_kernel_recvs_left - receives that the driver has completed in no way yet
- * @sqp: a kernel user's QP.
+ * shift_kernel_recvs_left - receives that the driver has not completed for certain yet
+ * @sqp: a kernel user's QP, gated.
  *
  * Context: any.
  */
 u32 shift_kernel_recvs_left(struct shift_qp *sqp)
 {
 	struct shift_kernel_queue *queue = &sqp->kernel->recv;
+	u32 sends = shift_kernel_outstanding(&sqp->kernel->send), n;
 	unsigned long flags;
-	u32 n;
 
 	spin_lock_irqsave(&queue->lock, flags);
 	n = shift_post_ring_outstanding(&queue->ring) - queue->ring.kept;
-	n -= min(n, queue->flushed);
+	n -= min(n, shift_flushes_recvs(&sqp->kernel->flushes, sends));
 	spin_unlock_irqrestore(&queue->lock, flags);
 	return n;
 }

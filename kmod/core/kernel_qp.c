@@ -511,7 +511,6 @@ static void queue_start(struct shift_kernel_queue *queue)
 	shift_post_ring_start(&queue->ring);
 	queue->stopped = !queue->ring.slots;
 	queue->taken = false;
-	queue->flushed = 0;
 	spin_unlock_irqrestore(&queue->lock, flags);
 }
 
@@ -522,6 +521,7 @@ static void queue_start(struct shift_kernel_queue *queue)
 void shift_kernel_qp_start(struct shift_qp *sqp)
 {
 	struct shift_kernel_qp *kernel = sqp->kernel;
+	unsigned long flags;
 
 	lockdep_assert_held(&sqp->lock);
 	WRITE_ONCE(kernel->cause, 0);
@@ -530,6 +530,9 @@ void shift_kernel_qp_start(struct shift_qp *sqp)
 	kernel->watched = U64_MAX;
 	queue_start(&kernel->send);
 	queue_start(&kernel->recv);
+	spin_lock_irqsave(&kernel->recv.lock, flags);
+	kernel->flushes = (struct shift_flushes) {};
+	spin_unlock_irqrestore(&kernel->recv.lock, flags);
 }
 
 /**

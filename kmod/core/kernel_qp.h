@@ -9,6 +9,7 @@
 #include <linux/completion.h>
 #include <linux/spinlock.h>
 #include <rdma/ib_verbs.h>
+#include "pure/flushes.h"
 #include "pure/post_ring.h"
 #include "pure/ulp.h"
 
@@ -24,14 +25,12 @@ struct shift_qp;
  * @ring: the record; no slots: the QP has no such queue.
  * @stopped: what is posted and completed is not recorded: the QP is in error.
  * @taken: what is in the record is in the QP's ledger, too: the driver's completions do not count.
- * @flushed: of receives: so many of the oldest in the record were completed in error.
  */
 struct shift_kernel_queue {
 	spinlock_t lock;
 	struct shift_post_ring ring;
 	bool stopped;
 	bool taken;
-	u32 flushed;
 };
 
 /**
@@ -56,6 +55,7 @@ struct shift_kernel_drain {
  *	was due.
  * @since: when that was, ktime ns.
  * @send, @recv: its queues; of a QP on a shared receive queue the second one has no slots.
+ * @flushes: the driver's errors: how many receives have none yet; the lock of @recv.
  * @drain: the last request, and receive, of one that is drained; verbs/drain.c.
  */
 struct shift_kernel_qp {
@@ -65,6 +65,7 @@ struct shift_kernel_qp {
 	bool flushed, over;
 	u64 watched, since;
 	struct shift_kernel_queue send, recv;
+	struct shift_flushes flushes;
 	struct shift_kernel_drain drain[2];
 };
 

@@ -70,6 +70,7 @@ extern const struct ktap_suite ulp_suite;
 extern const struct ktap_suite dma_suite;
 extern const struct ktap_suite wr_ids_suite;
 extern const struct ktap_suite bucket_suite;
+extern const struct ktap_suite flushes_suite;
 #ifdef __KERNEL__
 extern const struct ktap_suite kernel_wr_suite;
 #endif
@@ -80,6 +81,7 @@ static const struct ktap_suite *const ktap_suites[] = {
 	&cq_mlx5_suite, &cq_moves_mlx5_suite, &rewind_mlx5_suite, &judge_mlx5_suite,
 	&ledger_suite, &msg_suite, &srq_id_suite, &window_suite,
 	&post_ring_suite, &ulp_suite, &dma_suite, &wr_ids_suite, &bucket_suite,
+	&flushes_suite,
 #ifdef __KERNEL__
 	&kernel_wr_suite,
 #endif
