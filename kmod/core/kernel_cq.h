@@ -34,7 +34,8 @@ struct shift_kernel_wc {
  * @armed: IB_CQ_SOLICITED, IB_CQ_NEXT_COMP; 0: its user waits for no event.
  * @ended: its handler is not called any more.
  * @wake: calls the handler.
- * @entries: of @wc, a power of two.
+ * @entries: of @side, a power of two.
+ * @reserved: entries of the CQ, for what is flushed of QPs that are being fenced; kernel_flush.c.
  * @producer, @consumer: free-running.
  * @last_qp, @last: the QP of the last completion that was polled, and its shadow.
  * @side: the side ring.
@@ -49,6 +50,7 @@ struct shift_kernel_cq {
 	bool ended;
 	struct tasklet_struct wake;
 	u32 entries;
+	u32 reserved;
 	u32 producer, consumer;
 	const struct ib_qp *last_qp;
 	struct shift_qp *last;

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * What a device completes in error of a kernel user's QP.  An error does not say of which queue it
- * is.  If each queue has a CQ of its own, that tells.  Else it is told by the
+ * What a device completes in error of a kernel user's QP, and room for it.  An error does not say
+ * of which queue it is.  If each queue has a CQ of its own, that tells.  Else it is told by the
  * wr_id and by the number of errors: pure/flushes.c.
  */
+#include "core/kernel_cq.h"
 #include "core/kernel_qp.h"
 #include "core/object.h"
 #include "core/qp.h"
@@ -53,13 +54,8 @@ void shift_kernel_flushed(struct shift_qp *sqp, const struct shift_cq *scq, cons
 	}
 }
 
-/**
- * shift_kernel_outstanding - how much the driver has of a queue, as far as is known
- * @queue: the queue.
- *
- * Context: any.
- */
-u32 shift_kernel_outstanding(struct shift_kernel_queue *queue)
+/* How much the driver has of a queue, as far as is known.  Any context. */
+static u32 outstanding(struct shift_kernel_queue *queue)
 {
 	unsigned long flags;
 	u32 n;
@@ -79,7 +75,7 @@ u32 shift_kernel_outstanding(struct shift_kernel_queue *queue)
 u32 shift_kernel_recvs_left(struct shift_qp *sqp)
 {
 	struct shift_kernel_queue *queue = &sqp->kernel->recv;
-	u32 sends = shift_kernel_outstanding(&sqp->kernel->send), n;
+	u32 sends = outstanding(&sqp->kernel->send), n;
 	unsigned long flags;
 
 	spin_lock_irqsave(&queue->lock, flags);
@@ -87,4 +83,69 @@ u32 shift_kernel_recvs_left(struct shift_qp *sqp)
 	n -= min(n, shift_flushes_recvs(&sqp->kernel->flushes, sends));
 	spin_unlock_irqrestore(&queue->lock, flags);
 	return n;
+}
+
+static bool cq_reserve(struct shift_kernel_cq *kernel, u64 need)
+{
+	unsigned long flags;
+	bool fits;
+
+	spin_lock_irqsave(&kernel->poll_lock, flags);
+	fits = shift_flushes_reserve(&kernel->reserved, kernel->cq->cqe, need);
+	spin_unlock_irqrestore(&kernel->poll_lock, flags);
+	return fits;
+}
+
+static void cq_unreserve(struct shift_kernel_cq *kernel, u32 reserved)
+{
+	unsigned long flags;
+
+	spin_lock_irqsave(&kernel->poll_lock, flags);
+	kernel->reserved -= reserved;
+	spin_unlock_irqrestore(&kernel->poll_lock, flags);
+}
+
+/**
+ * shift_kernel_flushes_reserve - reserve room in its CQs for all of a QP that may be flushed
+ * @sqp: a kernel user's QP, gated; its CQs, which exist, were polled just now.
+ * @room: out: what is reserved, for shift_kernel_flushes_unreserve(); nothing after an error.
+ *
+ * QPs that are fenced at the same time do not get the same entries.
+ *
+ * Context: any.
+ * Return: 0; -EAGAIN: other QPs are being flushed, and it may fit when that is over; -ENOSPC: it
+ * does not fit.
+ */
+int shift_kernel_flushes_reserve(struct shift_qp *sqp, struct shift_kernel_room *room)
+{
+	struct shift_kernel_cq *scq = sqp->scq->kernel, *rcq = sqp->rcq->kernel;
+	int err = -ENOSPC;
+
+	room->send = outstanding(&sqp->kernel->send);
+	room->recv = outstanding(&sqp->kernel->recv);
+	if (scq == rcq ? (u64)room->send + room->recv > scq->cq->cqe :
+			 room->send > scq->cq->cqe || room->recv > rcq->cq->cqe)
+		goto none;
+	err = -EAGAIN;
+	if (!cq_reserve(scq, room->send))
+		goto none;
+	if (cq_reserve(rcq, room->recv))
+		return 0;
+	cq_unreserve(scq, room->send);
+none:
+	*room = (struct shift_kernel_room) {};
+	return err;
+}
+
+/**
+ * shift_kernel_flushes_unreserve - what was flushed was polled, or is not in the CQs any more
+ * @sqp: a kernel user's QP.
+ * @room: what was reserved.
+ *
+ * Context: any.
+ */
+void shift_kernel_flushes_unreserve(struct shift_qp *sqp, const struct shift_kernel_room *room)
+{
+	cq_unreserve(sqp->scq->kernel, room->send);
+	cq_unreserve(sqp->rcq->kernel, room->recv);
 }

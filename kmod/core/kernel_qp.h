@@ -33,6 +33,11 @@ struct shift_kernel_queue {
 	bool taken;
 };
 
+/** struct shift_kernel_room - entries reserved in the CQs of a QP for what ERR flushes */
+struct shift_kernel_room {
+	u32 send, recv;
+};
+
 /**
  * struct shift_kernel_drain - who drains a queue waits for its last request
  * @cqe: that one's.
@@ -88,8 +93,9 @@ void shift_kernel_qp_state(struct shift_qp *sqp, enum ib_qp_state state);
 
 /* kernel_flush.c */
 void shift_kernel_flushed(struct shift_qp *sqp, const struct shift_cq *scq, const struct ib_wc *wc);
-u32 shift_kernel_outstanding(struct shift_kernel_queue *queue);
 u32 shift_kernel_recvs_left(struct shift_qp *sqp);
+int shift_kernel_flushes_reserve(struct shift_qp *sqp, struct shift_kernel_room *room);
+void shift_kernel_flushes_unreserve(struct shift_qp *sqp, const struct shift_kernel_room *room);
 
 /* kernel_kept.c */
 int shift_kernel_post_kept(struct shift_qp *sqp);

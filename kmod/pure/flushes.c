@@ -83,3 +83,19 @@ u32 shift_flushes_recvs(const struct shift_flushes *f, u32 sends)
 		return f->recvs;
 	return max(f->recvs, f->errors - sends);
 }
+
+/**
+ * shift_flushes_reserve() - reserve entries of a CQ, all of which is polled, for what is flushed
+ * @reserved: entries that are reserved for QPs that are flushed just now.
+ * @entries: of the CQ.
+ * @need: entries that are needed.
+ *
+ * Return: false: they are not there, and none is reserved.
+ */
+bool shift_flushes_reserve(u32 *reserved, u32 entries, u64 need)
+{
+	if (*reserved > entries || need > entries - *reserved)
+		return false;
+	*reserved += need;
+	return true;
+}

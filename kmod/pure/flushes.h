@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
  * Errors that a device has completed of a kernel user's QP in ERR.  They do not say of which queue
- * they are.  Pure; the caller serializes.
+ * they are.  And the room that they take in a CQ.  Pure; the caller serializes.
  *
  * Of rxe's rings in user space only the ends are known: provider/rxe/flush.h.
  */
@@ -25,5 +25,6 @@ bool shift_flushes_next_is(const struct shift_post_ring *recv, u32 recvs, u64 wr
 bool shift_flushes_may_be(const struct shift_post_ring *send, u32 sends, u64 wr_id);
 void shift_flushes_add(struct shift_flushes *f, bool recv, bool send);
 u32 shift_flushes_recvs(const struct shift_flushes *f, u32 sends);
+bool shift_flushes_reserve(u32 *reserved, u32 entries, u64 need);
 
 #endif /* SHIFT_PURE_FLUSHES_H */

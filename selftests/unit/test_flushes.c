@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-/* Errors of a kernel user's QP: kmod/pure/flushes.c */
+/* Errors of a kernel user's QP, and room for them: kmod/pure/flushes.c */
 #include "ktap.h"
 #include "pure/flushes.h"
 
@@ -178,11 +178,29 @@ static void any(struct ktap *t)
 	EXPECT(t, whole > RANDOM / 4 && sure > RANDOM / 8);
 }
 
+/* QPs of one CQ that are flushed at the same time do not get the same entries. */
+static void reserve(struct ktap *t)
+{
+	u32 reserved = 0;
+
+	EXPECT(t, shift_flushes_reserve(&reserved, 100, 60));
+	EXPECT(t, !shift_flushes_reserve(&reserved, 100, 41));
+	EXPECT_EQ(t, reserved, 60u);
+	EXPECT(t, shift_flushes_reserve(&reserved, 100, 40));
+	EXPECT(t, shift_flushes_reserve(&reserved, 100, 0));
+	EXPECT(t, !shift_flushes_reserve(&reserved, 100, 1));
+	EXPECT(t, !shift_flushes_reserve(&reserved, 100, 1ull << 32));
+	EXPECT_EQ(t, reserved, 100u);
+	/* it is smaller than it was */
+	EXPECT(t, !shift_flushes_reserve(&reserved, 99, 1));
+}
+
 static const struct ktap_case cases[] = {
 	KTAP_CASE(apart),
 	KTAP_CASE(equal),
 	KTAP_CASE(kept),
 	KTAP_CASE(any),
+	KTAP_CASE(reserve),
 };
 
 KTAP_SUITE(flushes, cases);

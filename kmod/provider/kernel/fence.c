@@ -113,20 +113,22 @@ static int wait_flushed(struct shift_qp *sqp)
 }
 
 /*
- * Is there room for a flush of each request that the driver has?  An overrun would end a CQ, and
- * hit other QPs.  Nothing is posted meanwhile, and what was completed makes room.  What other QPs
- * complete while this one is flushed is polled as it comes.
+ * Reserve room for a flush of each request that the driver has.  An overrun would end a CQ, and hit
+ * other QPs.  Nothing is posted meanwhile, and what was completed makes room.  If QPs have it that
+ * are being fenced, too, wait for these: their fences poll what they flush.  What QPs complete that
+ * are not fenced is polled as it comes.
  */
-static bool flushes_fit(struct shift_qp *sqp)
+static bool reserve_for_flushes(struct shift_qp *sqp, struct shift_kernel_room *room)
 {
-	u32 sends = shift_kernel_outstanding(&sqp->kernel->send);
-	u32 recvs = shift_kernel_outstanding(&sqp->kernel->recv);
+	u64 end = shift_from_now_us(FLUSHES_US);
+	int err;
 
-	if (drain(sqp))
-		return false;
-	if (sqp->scq == sqp->rcq)
-		return (u64)sends + recvs <= sqp->qp->send_cq->cqe;
-	return sends <= sqp->qp->send_cq->cqe && recvs <= sqp->qp->recv_cq->cqe;
+	for (;;) {
+		err = drain(sqp) ?: shift_kernel_flushes_reserve(sqp, room);
+		if (err != -EAGAIN || ktime_get_ns() > end)
+			return !err;
+		usleep_range(100, 200);
+	}
 }
 
 /* Ask how far it has received.  -EIO: that is not known. */
@@ -156,14 +158,22 @@ static int stop_and_ask(struct shift_qp *sqp, struct ib_qp_attr *attr, int *quer
 static int ask_and_stop(struct shift_qp *sqp, struct ib_qp_attr *attr, bool errored,
 			int *query_err)
 {
-	if (!errored && (!flushes_fit(sqp) || shift_fence_stop(sqp, IB_QPS_ERR)))
-		return -EBUSY;
+	struct shift_kernel_room room = {};
+	int err = 0;
+
+	/* if it is in ERR already, its NIC has flushed it before anybody knew */
+	if (!errored)
+		err = reserve_for_flushes(sqp, &room) ? shift_fence_stop(sqp, IB_QPS_ERR) : -EBUSY;
+	if (err)
+		goto out;
 	WRITE_ONCE(sqp->kernel->over, true);
 	/* it is not known which receives were executed, and what comes late will be taken away */
 	*query_err = wait_flushed(sqp) ? -ENODATA : ask(sqp, attr);
 	drain_once(sqp);
 	shift_fence_stop(sqp, IB_QPS_RESET);
-	return 0;
+out:
+	shift_kernel_flushes_unreserve(sqp, &room);
+	return err ? -EBUSY : 0;
 }
 
 /* Make the record of sends the ledger; ledger_lock.  -EOPNOTSUPP: some of it cannot be moved. */
