@@ -5,6 +5,7 @@
  * has none: by a request that the engine flushes, like any.
  */
 #include <linux/completion.h>
+#include <linux/delay.h>
 #include <linux/jiffies.h>
 #include <linux/module.h>
 #include "core/kernel_qp.h"
@@ -14,10 +15,18 @@
 #include "verbs/verbs.h"
 
 #define DRAIN_GONE_MS	2000	/* for what is flushed when a device goes; scaled */
+#define DRAIN_ROOM_MS	60000	/* for room for the last request; scaled */
 
 static void drain_done(struct ib_cq *cq, struct ib_wc *wc)
 {
 	complete(&container_of(wc->wr_cqe, struct shift_kernel_drain, cqe)->done);
+}
+
+/* What is flushed is polled by its user, who does it here if nobody else does. */
+static void drain_poll(struct ib_cq *cq)
+{
+	if (cq->poll_ctx == IB_POLL_DIRECT)
+		ib_process_cq_direct(cq, -1);
 }
 
 /*
@@ -29,8 +38,7 @@ static void drain_wait(struct shift_qp *sqp, struct shift_kernel_drain *drain, s
 	unsigned long end = 0;
 
 	while (!wait_for_completion_timeout(&drain->done, HZ / 10)) {
-		if (cq->poll_ctx == IB_POLL_DIRECT)
-			ib_process_cq_direct(cq, -1);
+		drain_poll(cq);
 		if (!test_bit(SHIFT_QPB_DEAD, &sqp->pend.flags))
 			continue;
 		if (!end)
@@ -54,20 +62,38 @@ static int post_last_recv(struct ib_qp *qp, struct shift_kernel_drain *drain)
 	return ib_post_recv(qp, &wr, NULL);
 }
 
+static int post_last(struct ib_qp *qp, struct shift_kernel_drain *drain, bool recv)
+{
+	return recv ? post_last_recv(qp, drain) : post_last_send(qp, drain);
+}
+
 /*
  * Drain a queue of a QP that is in ERR, as its user knows it, and away.  The request's cqe is the
  * shadow's, which leaves no completion behind when it goes.
+ *
+ * A queue may have as much outstanding as it takes.  It takes one more request as soon as the
+ * oldest one is flushed and polled, which needs no peer.  A user that does not poll for a minute is
+ * not waited for: it is told that its queue is not drained, as by the core if a post fails.
  */
 static void drain_away(struct shift_qp *sqp, struct ib_qp *qp, bool recv)
 {
+	unsigned long end = jiffies + shift_scaled_jiffies(DRAIN_ROOM_MS);
 	struct shift_kernel_drain *drain = &sqp->kernel->drain[recv];
+	struct ib_cq *cq = recv ? qp->recv_cq : qp->send_cq;
 	int err;
 
 	drain->cqe.done = drain_done;
 	init_completion(&drain->done);
-	err = recv ? post_last_recv(qp, drain) : post_last_send(qp, drain);
+	while ((err = post_last(qp, drain, recv)) == -ENOMEM && time_before(jiffies, end) &&
+	       !test_bit(SHIFT_QPB_DEAD, &sqp->pend.flags)) {
+		drain_poll(cq);
+		usleep_range(500, 1000);
+	}
+	/* its device goes, and what it has is not flushed any more */
+	if (err && test_bit(SHIFT_QPB_DEAD, &sqp->pend.flags))
+		return;
 	if (!WARN_ONCE(err, "rdma_shift: a queue could not be drained\n"))
-		drain_wait(sqp, drain, recv ? qp->recv_cq : qp->send_cq);
+		drain_wait(sqp, drain, cq);
 }
 
 static bool is_away(struct shift_qp *sqp)
