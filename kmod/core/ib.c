@@ -196,6 +196,27 @@ bool shift_gid_has_carrier(struct ib_device *ibdev, const union ib_gid *gid)
 }
 
 /**
+ * shift_port_is_active - is port 1 of a device active?
+ * @ibdev: the device.
+ * @ask: the driver, too.  rxe of 6.12 answers under rtnl_lock, where others wait for reclaim: not
+ *	for a QP that this may wait for.
+ *
+ * Without the driver it is what the RDMA core has noted at the port's last event, or when the
+ * device came.
+ *
+ * Context: any that may take a spinlock; process context if the driver is asked, and it may sleep.
+ */
+bool shift_port_is_active(struct ib_device *ibdev, bool ask)
+{
+	enum ib_port_state state;
+	struct ib_port_attr attr;
+
+	if (ask)
+		return !ib_query_port(ibdev, 1, &attr) && attr.state == IB_PORT_ACTIVE;
+	return !ib_get_cached_port_state(ibdev, 1, &state) && state == IB_PORT_ACTIVE;
+}
+
+/**
  * shift_gid_mtu - the MTU of the interface that a GID belongs to
  * @ibdev: the device.
  * @gid: one of its GIDs.

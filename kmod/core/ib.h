@@ -16,6 +16,7 @@ const struct ib_gid_attr *shift_gid_find(struct ib_device *ibdev, const union ib
 /* first usable GID of port 1: RoCE v2, IPv4-mapped before global IPv6 */
 int shift_dev_gid(struct ib_device *ibdev, u32 vlan, union ib_gid *gid);
 bool shift_gid_has_carrier(struct ib_device *ibdev, const union ib_gid *gid);
+bool shift_port_is_active(struct ib_device *ibdev, bool ask);
 u32 shift_gid_mtu(struct ib_device *ibdev, const union ib_gid *gid);
 bool shift_gid_carries(struct ib_device *ibdev, const union ib_gid *gid, u32 mtu, bool ask);
 int shift_qp_stop(struct ib_qp *qp);			/* no lock needed */

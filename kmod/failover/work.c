@@ -157,17 +157,15 @@ static void handle_message(struct shift_qp *sqp, const struct shift_msg *m)
 		sqp->fo.highest = shift_epoch_learn(sqp->fo.highest, m->nack.busy_epoch);
 }
 
+/*
+ * The interface of the QP's address need not be the port's, and a port may have been down before
+ * anybody heard its events.  What the RDMA core has noted of the port is known without the driver.
+ */
 static bool port_active(struct shift_qp *sqp)
 {
-	struct ib_port_attr attr;
-
-	if (READ_ONCE(sqp->sdev->port_down) ||
-	    !shift_gid_has_carrier(sqp->sdev->ibdev, &sqp->app.sgid))
-		return false;
-	/* rxe's port is what its interface is; and it may ask under rtnl_lock (6.12) */
-	if (sqp->kernel)
-		return true;
-	return !ib_query_port(sqp->sdev->ibdev, 1, &attr) && attr.state == IB_PORT_ACTIVE;
+	return !READ_ONCE(sqp->sdev->port_down) &&
+	       shift_gid_has_carrier(sqp->sdev->ibdev, &sqp->app.sgid) &&
+	       shift_port_is_active(sqp->sdev->ibdev, !sqp->kernel);
 }
 
 /*

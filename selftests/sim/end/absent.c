@@ -173,6 +173,13 @@ bool shift_gid_has_carrier(struct ib_device *ibdev, const union ib_gid *gid)
 	return !((struct sim_dev *)ibdev)->down;
 }
 
+bool shift_port_is_active(struct ib_device *ibdev, bool ask)
+{
+	struct ib_port_attr attr;
+
+	return !ib_query_port(ibdev, 1, &attr) && attr.state == IB_PORT_ACTIVE;
+}
+
 u32 shift_gid_mtu(struct ib_device *ibdev, const union ib_gid *gid)
 {
 	return 1500;
