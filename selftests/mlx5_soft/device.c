@@ -40,7 +40,12 @@ static int mls_query_device(struct ib_device *ibdev, struct ib_device_attr *attr
 
 static int mls_query_port(struct ib_device *ibdev, u32 port, struct ib_port_attr *attr)
 {
-	return ib_query_port(to_mls_dev(ibdev)->lower, 1, attr);
+	struct mls_dev *dev = to_mls_dev(ibdev);
+	int err = ib_query_port(dev->lower, 1, attr);
+
+	if (!err && READ_ONCE(dev->faults.port_down))
+		attr->state = IB_PORT_DOWN;
+	return err;
 }
 
 static int mls_query_pkey(struct ib_device *ibdev, u32 port, u16 index, u16 *pkey)

@@ -164,6 +164,27 @@ static int query_get(void *data, u64 *value)
 }
 DEFINE_DEBUGFS_ATTRIBUTE(query_fops, query_get, query_set, "%llu\n");
 
+/* The core notes the state with any event, and nobody is told that the port went or came. */
+static int port_set(void *data, u64 value)
+{
+	struct mls_dev *dev = data;
+	struct ib_event event = {
+		.device = &dev->ibdev, .event = IB_EVENT_LID_CHANGE, .element.port_num = 1,
+	};
+
+	WRITE_ONCE(dev->faults.port_down, value);
+	ib_dispatch_event(&event);
+	flush_workqueue(ib_wq);
+	return 0;
+}
+
+static int port_get(void *data, u64 *value)
+{
+	*value = READ_ONCE(((struct mls_dev *)data)->faults.port_down);
+	return 0;
+}
+DEFINE_DEBUGFS_ATTRIBUTE(port_fops, port_get, port_set, "%llu\n");
+
 void mls_fault_init(struct mls_dev *dev)
 {
 	struct dentry *dir = debugfs_create_dir(dev_name(&dev->ibdev.dev), root);
@@ -178,6 +199,7 @@ void mls_fault_init(struct mls_dev *dev)
 	debugfs_create_file_unsafe("breaks", 0600, dir, dev, &breaks_fops);
 	debugfs_create_file_unsafe("roce_accl", 0600, dir, dev, &accl_fops);
 	debugfs_create_file_unsafe("query_ms", 0600, dir, dev, &query_fops);
+	debugfs_create_file_unsafe("port_down", 0600, dir, dev, &port_fops);
 }
 
 void mls_fault_uninit(struct mls_dev *dev)

@@ -189,6 +189,7 @@ struct mls_faults {
 	u32 breaks;		/* breaks.c */
 	u32 query_ms;		/* for which a query of a user's QP is not answered */
 	u32 roce_accl;		/* nic.c */
+	bool port_down;		/* whatever its interface is */
 };
 
 struct mls_stats {

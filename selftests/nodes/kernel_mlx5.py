@@ -10,7 +10,7 @@ from functools import partial
 
 import shift
 from registry import BARE, MAIN, add
-from testbed import RXE, Failure, Nics, check, each
+from testbed import PREFIX, RXE, Failure, Nics, check, each
 from ulp import Nfs, Nvme, NvmeSrq, gone, quiet
 from nodes.kernel_failover import WORK, cable, drained, ends_away, silent
 from nodes.mlx5_proof import FAULTS
@@ -97,6 +97,40 @@ def shared(bed):
     refused(bed, user, user.target, "srq")
 
 
+def full(bed):
+    """Who drains a queue that is full, on the backup, waits until all of it was flushed."""
+    shift.setup(bed)
+    node = bed.nodes[0]
+    shift.must(node, "pair", "drain", "mls0")
+    counters = shift.Counters(bed)
+    result = node.run(f"insmod {PREFIX}/rds_rdma.ko dev=mls0 full=1", timeout=300)
+    # it never stays
+    check("temporarily unavailable" in result.err,
+          f"{result.text}\n{node.run('dmesg | grep rds_rdma:').out}")
+    check(counters.delta("moves")[0] >= 6, "not each QP has moved")
+    counters.still("illegal", "kernel_lost", "failed")
+    shift.must(node, "pair", "undrain", "mls0")
+    shift.forget(bed)
+
+
+def mistake(bed):
+    """A local error is the user's own mistake if the port is active, and may be the path's if not.
+
+    No event has told of the port.
+    """
+    node = bed.nodes[0]
+    for down in 1, 0:
+        shift.setup(bed)
+        node.must(f"echo {down} >/sys/kernel/debug/mlx5_soft/mls0/port_down")
+        counters = shift.Counters(bed)
+        result = node.run(f"insmod {PREFIX}/rds_rdma.ko dev=mls0 mistake=1", timeout=300)
+        check("temporarily unavailable" in result.err,
+              f"{result.text}\n{node.run('dmesg | grep rds_rdma:').out}")
+        check(counters.delta("faults")[0] == down, f"port down: {down}, {counters.delta('faults')}")
+        counters.still("illegal", "kernel_lost")
+        shift.forget(bed)
+
+
 def each_user(kind, kernels):
     """Register the tests of one."""
     def new(name, function, *arguments):
@@ -114,3 +148,7 @@ def each_user(kind, kernels):
 each_user(Nvme, MAIN)
 each_user(Nfs, MAIN)
 add("kernel_failover", f"mlx5: {NvmeSrq.NAME}", partial(on_mlx5, shared), MAIN, BARE)
+add("kernel_failover", "mlx5: full queues are drained on the backup", partial(on_mlx5, full), MAIN,
+    BARE)
+add("kernel_failover", "mlx5: a local error, and a port that is down", partial(on_mlx5, mistake),
+    MAIN, BARE)

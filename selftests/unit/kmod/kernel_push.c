@@ -62,6 +62,32 @@ static int push(struct ib_cq *cq, struct ib_qp *qp, u64 wr_id)
 	return shift.push(container_of(scq, struct shift_cq, obj), &wc, &slot);
 }
 
+/* Wait until a QP is protected on its own device, or works on the backup. */
+int kernel_push_path(struct ib_qp *qp, bool backup)
+{
+	unsigned long end = jiffies + WAIT;
+	struct shift_obj *obj;
+	struct shift_qp *sqp;
+
+	rcu_read_lock();
+	obj = shift.find(qp, SHIFT_OBJ_QP);
+	rcu_read_unlock();
+	if (!obj)
+		return -ENOENT;
+	/* the QP is ours, and keeps it */
+	sqp = container_of(obj, struct shift_qp, obj);
+	while (READ_ONCE(sqp->fo.path) != (backup ? SHIFT_PATH_BACKUP : SHIFT_PATH_DEFAULT) ||
+	       READ_ONCE(sqp->fo.state) != SHIFT_ST_RUN) {
+		if (time_after(jiffies, end)) {
+			pr_err("qp %u: state %d, reason %d\n", qp->qp_num, sqp->fo.state,
+			       sqp->fo.reason);
+			return -ETIMEDOUT;
+		}
+		msleep(20);
+	}
+	return 0;
+}
+
 static void ordered_done(struct ib_cq *cq, struct ib_wc *wc)
 {
 	struct token *token = container_of(wc->wr_cqe, struct token, cqe);

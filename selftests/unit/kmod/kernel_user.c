@@ -9,9 +9,12 @@
  *	insmod rds_rdma.ko dev=rxe0 rounds=50 pushes=1
  *
  *	insmod rds_rdma.ko dev=rxe0 cost=1000
+ *	insmod rds_rdma.ko dev=mls0 full=1
+ *	insmod rds_rdma.ko dev=mls0 mistake=1
  *
  * With pushes=1 completions are pushed as well that no device has: kernel_push.c.  With cost=N it only
- * tells what its calls cost: kernel_cost.c.
+ * tells what its calls cost: kernel_cost.c.  With full=1 it only drains full queues: kernel_full.c.
+ * With mistake=1 it only posts what fails: kernel_mistake.c.
  *
  * It never stays: loading it gives -EAGAIN if all went well.  Two QPs of one device are connected
  * to each other.
@@ -42,6 +45,14 @@ MODULE_PARM_DESC(pushes, "push completions that no device has; rdma_shift tracks
 static unsigned int cost;
 module_param(cost, uint, 0444);
 MODULE_PARM_DESC(cost, "only tell what calls cost, after so many of them");
+
+static bool full;
+module_param(full, bool, 0444);
+MODULE_PARM_DESC(full, "only drain full queues of QPs on the backup; the device's pair is drained");
+
+static bool mistake;
+module_param(mistake, bool, 0444);
+MODULE_PARM_DESC(mistake, "only post what fails on each device");
 
 static struct kernel_user the_user;
 
@@ -74,7 +85,8 @@ int token_wait(struct kernel_user *u, struct token *token)
 	return 0;
 }
 
-static int qp_connect(struct kernel_user *u, int i)
+int kernel_user_connect(struct ib_device *ibdev, struct ib_qp *qp, u32 peer, u32 rq_psn,
+			u32 sq_psn)
 {
 	struct ib_qp_attr attr = {
 		.qp_state = IB_QPS_INIT, .port_num = 1,
@@ -83,23 +95,23 @@ static int qp_connect(struct kernel_user *u, int i)
 	const struct ib_gid_attr *gid;
 	int err;
 
-	err = ib_modify_qp(u->qp[i], &attr, IB_QP_STATE | IB_QP_PKEY_INDEX | IB_QP_PORT |
+	err = ib_modify_qp(qp, &attr, IB_QP_STATE | IB_QP_PKEY_INDEX | IB_QP_PORT |
 			   IB_QP_ACCESS_FLAGS);
 	if (err)
 		return err;
-	gid = rdma_get_gid_attr(u->ibdev, 1, gid_index);
+	gid = rdma_get_gid_attr(ibdev, 1, gid_index);
 	if (IS_ERR(gid))
 		return PTR_ERR(gid);
 	attr = (struct ib_qp_attr) {
 		.qp_state = IB_QPS_RTR, .path_mtu = IB_MTU_256,
-		.dest_qp_num = u->qp[!i]->qp_num, .rq_psn = 100 + !i, .min_rnr_timer = 12,
+		.dest_qp_num = peer, .rq_psn = rq_psn, .min_rnr_timer = 12,
 		.max_dest_rd_atomic = 1,
 	};
-	attr.ah_attr.type = rdma_ah_find_type(u->ibdev, 1);
+	attr.ah_attr.type = rdma_ah_find_type(ibdev, 1);
 	rdma_ah_set_port_num(&attr.ah_attr, 1);
 	rdma_ah_set_grh(&attr.ah_attr, (union ib_gid *)&gid->gid, 0, gid_index, 64, 0);
 	rdma_read_gid_l2_fields(gid, NULL, attr.ah_attr.roce.dmac);
-	err = ib_modify_qp(u->qp[i], &attr, IB_QP_STATE | IB_QP_AV | IB_QP_PATH_MTU |
+	err = ib_modify_qp(qp, &attr, IB_QP_STATE | IB_QP_AV | IB_QP_PATH_MTU |
 			   IB_QP_DEST_QPN | IB_QP_RQ_PSN | IB_QP_MAX_DEST_RD_ATOMIC |
 			   IB_QP_MIN_RNR_TIMER);
 	rdma_put_gid_attr(gid);
@@ -107,17 +119,17 @@ static int qp_connect(struct kernel_user *u, int i)
 		return err;
 	attr = (struct ib_qp_attr) {
 		.qp_state = IB_QPS_RTS, .timeout = 18, .retry_cnt = 6, .rnr_retry = 7,
-		.sq_psn = 100 + i, .max_rd_atomic = 1,
+		.sq_psn = sq_psn, .max_rd_atomic = 1,
 	};
-	return ib_modify_qp(u->qp[i], &attr, IB_QP_STATE | IB_QP_TIMEOUT | IB_QP_RETRY_CNT |
+	return ib_modify_qp(qp, &attr, IB_QP_STATE | IB_QP_TIMEOUT | IB_QP_RETRY_CNT |
 			    IB_QP_RNR_RETRY | IB_QP_SQ_PSN | IB_QP_MAX_QP_RD_ATOMIC);
 }
 
 static int qps_connect(struct kernel_user *u)
 {
-	int err = qp_connect(u, 0);
+	int err = kernel_user_connect(u->ibdev, u->qp[0], u->qp[1]->qp_num, 101, 100);
 
-	return err ?: qp_connect(u, 1);
+	return err ?: kernel_user_connect(u->ibdev, u->qp[1], u->qp[0]->qp_num, 100, 101);
 }
 
 static int qp_new(struct kernel_user *u, int i, enum ib_sig_type signals)
@@ -381,7 +393,11 @@ static int __init kernel_user_init(void)
 		err = kernel_push_init();
 	if (cost)
 		err = user_run(&the_user, IB_POLL_DIRECT);
-	for (i = 0; !err && !cost && i < ARRAY_SIZE(ways); i++) {
+	if (full)
+		err = kernel_full(the_user.ibdev);
+	if (mistake)
+		err = kernel_mistake(the_user.ibdev);
+	for (i = 0; !err && !cost && !full && !mistake && i < ARRAY_SIZE(ways); i++) {
 		err = user_run(&the_user, ways[i]);
 		if (err)
 			pr_err("way of polling %d: %d\n", ways[i], err);

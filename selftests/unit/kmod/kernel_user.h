@@ -33,6 +33,8 @@ struct kernel_user {
 
 void token_begin(struct token *token);
 int token_wait(struct kernel_user *u, struct token *token);
+int kernel_user_connect(struct ib_device *ibdev, struct ib_qp *qp, u32 peer, u32 rq_psn,
+			u32 sq_psn);
 
 /* kernel_push.c; 0 or a negative errno */
 int kernel_push_init(void);
@@ -40,7 +42,10 @@ int kernel_push_some(struct kernel_user *u, unsigned int round);
 int kernel_push_drain(struct kernel_user *u);
 int kernel_push_destroy(struct kernel_user *u);
 int kernel_push_handler(struct kernel_user *u);
+int kernel_push_path(struct ib_qp *qp, bool backup);
 
 int kernel_cost(struct kernel_user *u, unsigned int count);
+int kernel_full(struct ib_device *ibdev);
+int kernel_mistake(struct ib_device *ibdev);
 
 #endif /* KERNEL_USER_H */
