@@ -30,6 +30,7 @@ class Runner:
         self.state = None
         self.again = self.broken = None
         self.late = False       # the last failure may have been one of time only
+        self.told = []          # what the last test has told of itself, passed or not
         self.processor = 0      # seconds that nodes were computing in the last test
 
     def boot(self):
@@ -97,12 +98,14 @@ class Runner:
         began = time.monotonic()
         self.broken = None
         self.late = False
+        self.told = []
         trouble = []
         skipped = None
         brackets = None
         try:
             self.ready(test)
             self.bed.found = None
+            self.told = self.bed.told = []
             brackets = kmsg.Brackets(self.bed, f"{test.suite}: {test.name}")
             brackets.begin()
             test.function(self.bed)

@@ -87,12 +87,14 @@ class Section:
                 return None
             return self.tests.pop() if backwards else self.tests.popleft()
 
-    def ended(self, title, passed, remark, text=None):
-        """The result of one test, and why it failed."""
+    def ended(self, title, passed, remark, text=None, told=()):
+        """The result of one test, what it has told of itself, and why it failed."""
         with self.lock:
             self.done += 1
             self.good &= passed
             self.say(f"    {'ok' if passed else 'not ok'} {self.done} {title} # {remark}")
+            if told:
+                self.say(ktap_reason("\n".join(told)))
             if text:
                 self.say(ktap_reason(text))
         if not passed:
@@ -243,7 +245,7 @@ def lab_tests(section, backwards, sections, top, logs, deadline):
             if not passed and runner.late and sections.again(section, test, text):
                 section.put_off(title, remark, text)
                 continue
-            section.ended(title, report.count(passed, skip), remark, text)
+            section.ended(title, report.count(passed, skip), remark, text, runner.told)
     finally:
         runner.abandon()
         sections.left(section)
@@ -265,6 +267,8 @@ def second_tries(report, sections, top, logs):
             runner.abandon()
         report.count(passed, skip)
         report.say(f"# {elapsed()} {title}: {'ok' if passed else 'not ok'}, {remark}")
+        if runner.told:
+            report.say(ktap_reason("\n".join(runner.told)))
         if passed:
             report.remember(title, first, "passed only when it was alone")
         else:

@@ -388,6 +388,7 @@ class Cluster:
         self.dropping = set()       # (node, rail) with rules that lose packets
         self.disturbed = set()      # cables that were touched, or lost packets, since all was well
         self.found = None           # shift.witness() of a failure, if that is over since
+        self.told = []              # lines that a test wants to be in the report
         self.past = 0               # seconds of a processor, of machines that were reset
         self.unsettled = False      # nobody has looked yet how links took that
 

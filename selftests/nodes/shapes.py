@@ -53,6 +53,21 @@ def moved(node, reasons):
     return all(reason or states[number] == "fallback" for number, reason in reasons.items())
 
 
+def outcomes(ends, reasons):
+    """A line for each QP of the client's and its peer: the shape, and what becomes of it.
+
+    ends: the shapes of each end; reasons: why QPs are unprotected. Both ends list their QPs in the
+    same order.
+    """
+    lines = []
+    for ours, theirs in zip(*map(list, ends)):
+        shape = " ".join(f"{what}={value}" for what, value in ends[0][ours].items())
+        why = [f"the {name}'s end is unprotected ({by_number[number]})" for name, by_number, number
+               in zip(("client", "server"), reasons, (ours, theirs)) if by_number[number]]
+        lines.append(f"{shape}: {', '.join(why) or 'moved'}")
+    return lines
+
+
 def shapes(side, unprotected, bed):
     """A round before the fault, one that meets it, and one after it.
 
@@ -86,6 +101,8 @@ def shapes(side, unprotected, bed):
     ends.both("check 3")
     counters.moved("switches", moving[0])
     counters.still("failed", "illegal", "msg_bad")
+    bed.told += [f"shapes on {bed.nics.default}, {moving[0]} moved:",
+                 *outcomes([found[node] for node in of_end], [reasons[node] for node in of_end])]
     ends.close()
 
 
