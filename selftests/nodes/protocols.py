@@ -72,6 +72,9 @@ def survives_both(protocol, lost, loop, side, bed):
     counters.moved("switches", verify.qps)
     check(sum(counters.delta("replayed") + counters.delta("executed")) > 0,
           "nothing was outstanding")
+    if lost == "answers":
+        check(counters.delta("executed")[0] > 0,
+              "no operation was found executed though its answer was lost")
     bed.plug_all()
     shift.wait_session(bed, 2)
     node.link(1, False)
