@@ -18,6 +18,12 @@ from nodes.pair_life import pair_of
 # the second kind only those on SRQs are not.
 SRQ_CLAIMS = {17, 18, 21}
 CLAIMS = {1, 2, 3, 4, 5, 7, 10, 11, 16, 20} | SRQ_CLAIMS
+# What does not hold either if one is broken, as it is tried by the same completions, data or PSNs,
+# or with a QP that was reset.
+WITH_IT = {1: {2, 4}, 2: {4, 21}, 3: {17}, 7: {16}, 10: {16}, 11: {2, 16, 17, 18, 21}, 16: {17, 21},
+           18: {17, 21}}
+# So do these, or not: that depends on how far messages are when a QP is stopped.
+MAY_GO = {1: {3, 17}, 11: {4}}
 FAULTS = "/sys/kernel/debug/mlx5_soft/{}/breaks"
 # What a device says of the register ROCE_ACCL, and whether that leaves it in order.  Bit 5 is forced
 # adaptive routing, 6 selective repeat; with 8 no bit is valid, with 9 it has no such register, and
@@ -40,22 +46,31 @@ def whole(row):
             not row["proof_failed"] and not row["backup_proof_failed"])
 
 
+def found(row, device, number):
+    """What is wrong with the proof of a device that breaks an assumption, or none; None: nothing."""
+    held, failed = (set(row[f"{device}proof_{what}"]) for what in ("held", "failed"))
+    either = MAY_GO.get(number, set())
+    expected = CLAIMS - {number} - WITH_IT.get(number, set()) - either
+    if held - either == expected and not held & failed and (number is None or number in failed):
+        return None
+    return f"{device}{number} is broken: held but for {CLAIMS - held}, failed {failed}"
+
+
 def assumptions(bed):
-    """Devices do not do what is assumed of them, each one thing after the other, and are found."""
+    """Devices do not do what is assumed of them, each one thing after the other, and are found.
+
+    All that does not depend on it holds.
+    """
     node = bed.nodes[0]
     check(whole(pair_of(node, "mls0")), f"sound devices: {pair_of(node, 'mls0')}")
     numbers = sorted(CLAIMS)
+    wrong = []
     # with the last one the backup is sound
     for number, other in zip_longest(numbers[::2], numbers[1::2]):
         node.must(f"echo {1 << other if other else 0:#x} >{FAULTS.format('mls1')}")
         row = paired_anew(node, number=number)
-        check(number in row["proof_failed"] and number not in row["proof_held"],
-              f"{number} is broken: {row}")
-        if other:
-            check(other in row["backup_proof_failed"] and other not in row["backup_proof_held"],
-                  f"{other} of the backup is broken: {row}")
-        else:
-            check(set(row["backup_proof_held"]) == CLAIMS, f"the backup is sound: {row}")
+        wrong += [found(row, "", number), found(row, "backup_", other)]
+    check(not any(wrong), "\n".join(filter(None, wrong)))
     row = paired_anew(node)
     check(whole(row), f"sound again: {row}")
 
