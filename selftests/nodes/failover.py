@@ -167,13 +167,6 @@ def stopped(bed):
     counters.still("failed", "illegal", "msg_bad")
 
 
-@test("failover", "an application that gets signals while posts are held", STOCK)
-def signals(bed):
-    """A post that waits for the fence does not go on because of a signal."""
-    verify = start(bed, *shape(4096, 8), "--bidir", "--alarm", 1000, qps=8)
-    survives(bed, verify, "local", 8)
-
-
 def cut_after_two(where, post, bed):
     """128 x 64 KiB in one post; the path goes silent after two messages.
 
