@@ -29,7 +29,7 @@ def without_cm(node):
 
 
 def begin(node):
-    """The software devices, which connections of users in the kernel are made on."""
+    """The software devices, which connections of RDMA CM are made on."""
     install(node)
     without_cm(node)
     node.must(f"insmod {MODULE} on=rxe0,rxe1 cm=1 && modprobe rdma_cm")
@@ -42,9 +42,9 @@ def leave(node):
 
 
 @contextmanager
-def devices(bed):
+def devices(bed, nics=KERNEL):
     """On all nodes, while it lasts; the module is loaded and unloaded meanwhile."""
-    bed.nics = KERNEL
+    bed.nics = nics
     try:
         each(bed.nodes, begin)
         yield

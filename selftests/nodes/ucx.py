@@ -7,7 +7,7 @@ asked for by a SEND and fetched by READs; a flush is a WRITE of no bytes with th
 connected by UCX's client-server API: RDMA CM carries their addresses, and has a QP of its own
 there (UD, of no use), so that its connection is not that of the QP.
 
-Not on the software mlx5 device: it has no RDMA CM, and mlx5's QPs on an SRQ are not protected.
+Not on the software mlx5 device: it has no UD.
 """
 
 from functools import partial
