@@ -316,13 +316,36 @@ int shift_proxy_post(struct shift_qp *sqp, u64 seq, u32 *rkey)
 	return 0;
 }
 
+/*
+ * What stands for a receive that cannot be posted as it is: the message that takes it fails, as one
+ * does that takes a receive with a bad key.  It fails at the place at which it was posted, and what
+ * was posted before is of use until then.
+ */
+static int proxy_post_spoiled(struct shift_proxy *b, struct ib_recv_wr *wr)
+{
+	const struct ib_recv_wr *bad;
+
+	/* room for any message, whose length may be looked at before the key */
+	b->sge[0] = (struct ib_sge) { .length = SHIFT_WR_MAX_LENGTH - 1, .lkey = SHIFT_NO_KEY };
+	wr->num_sge = 1;
+	return ib_post_recv(b->qp, wr, &bad);
+}
+
+/* The device takes no receives: it is of no use.  ledger_lock. */
+static void proxy_give_up(struct shift_proxy *b)
+{
+	lockdep_assert_held(&b->sqp->ledger_lock);
+	WRITE_ONCE(b->error, IB_WC_WR_FLUSH_ERR);
+	shift_qp_kick(b->sqp, SHIFT_QPB_PROXY_ERR);
+}
+
 /**
  * shift_proxy_post_recv - post one receive
  * @sqp: the QP.
  * @seq: the next one of its receives.
  *
  * Context: any that may take a spinlock; ledger_lock.
- * Return: 0, -EAGAIN (not armed, or queue full), -EINVAL.
+ * Return: 0; -EAGAIN: not armed, or broken, or the queue is full.
  */
 int shift_proxy_post_recv(struct shift_qp *sqp, u64 seq)
 {
@@ -333,19 +356,27 @@ int shift_proxy_post_recv(struct shift_qp *sqp, u64 seq)
 	int err;
 
 	lockdep_assert_held(&sqp->ledger_lock);
-	if (!b || !b->live || r->post - r->done >= b->recv_depth)
+	if (!b || !b->live || b->error || r->post - r->done >= b->recv_depth)
 		return -EAGAIN;
-	err = sqp->rings.provider->decode_recv(sqp, seq, &b->wr);
-	if (err)
-		return err;
-	/* a bad key is not refused here: the message that uses the receive fails */
-	proxy_translate_sges(sqp, b, &wr.num_sge);
 	wr.wr_cqe = &b->recv_cqe;
 	wr.sg_list = b->sge;
-	err = ib_post_recv(b->qp, &wr, &bad);
-	if (!err)
-		b->receives++;	/* the completion handler waits for ledger_lock */
-	return err == -ENOMEM ? -EAGAIN : err;
+	err = sqp->rings.provider->decode_recv(sqp, seq, &b->wr);
+	if (!err) {
+		/* a bad key is not refused here: the message that uses the receive fails */
+		proxy_translate_sges(sqp, b, &wr.num_sge);
+		err = ib_post_recv(b->qp, &wr, &bad);
+	}
+	if (err && err != -ENOMEM) {
+		pr_warn_ratelimited("%s qp %u: a receive cannot be posted on path %u (%d): the message that takes it fails\n",
+				    sqp->sdev->name, sqp->qpn, b->path, err);
+		err = proxy_post_spoiled(b, &wr);
+	}
+	if (err && err != -ENOMEM)
+		proxy_give_up(b);
+	if (err)
+		return -EAGAIN;
+	b->receives++;	/* the completion handler waits for ledger_lock */
+	return 0;
 }
 
 bool shift_proxy_is_open(const struct shift_qp *sqp)

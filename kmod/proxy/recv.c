@@ -34,47 +34,36 @@ static bool recv_ingest(struct shift_qp *sqp)
 }
 
 /*
- * Post receives until none is left, or one cannot be posted; ledger_lock.  Returns the error, or 1
- * if SHIFT_PASS were posted and there are more.
+ * Post receives until none is left, or none can be posted; ledger_lock.  True: SHIFT_PASS were
+ * posted, and there are more.
  */
-static int recv_post(struct shift_qp *sqp)
+static bool recv_post(struct shift_qp *sqp)
 {
 	struct shift_recvs *r = &sqp->rec.recvs;
 	unsigned int n;
-	int err;
 
 	lockdep_assert_held(&sqp->ledger_lock);
 	for (n = 0; r->post < r->head; n++) {
 		if (n == SHIFT_PASS)
-			return 1;
-		err = shift_proxy_post_recv(sqp, r->post);
-		if (err)
-			return err;
+			return true;
+		if (shift_proxy_post_recv(sqp, r->post))
+			break;
 		r->post++;
 	}
-	return 0;
+	return false;
 }
 
-/*
- * Take receives from the ring and post them.  Returns 1 if there are more; -EAGAIN if the work item
- * has to go on with it.
- */
-static int recv_take_in(struct shift_qp *sqp)
+/* Take receives from the ring and post them.  True: there are more. */
+static bool recv_take_in(struct shift_qp *sqp)
 {
 	bool more;
-	int err;
 
 	/* the provider changes its rings, and says when it is done */
 	if (sqp->handback.rebase == SHIFT_REBASE_BUSY)
-		return 0;
+		return false;
 	more = recv_ingest(sqp);
 	sqp->rings.provider->recvs_completed(sqp, sqp->rec.recvs.tail);
-	err = recv_post(sqp);
-	if (err == -EINVAL)
-		sqp->fo.stop_status = IB_WC_LOC_PROT_ERR;
-	if (sqp->fo.stop_status || (err < 0 && err != -EAGAIN))
-		return -EAGAIN;
-	return more || err > 0;
+	return recv_post(sqp) || more;
 }
 
 /**
@@ -84,16 +73,16 @@ static int recv_take_in(struct shift_qp *sqp)
 void shift_recv_pump(struct shift_qp *sqp)
 {
 	u32 passes = 0;
-	int left;
+	bool left;
 
 	lockdep_assert_held(&sqp->lock);
 	do {
-		left = 0;
+		left = false;
 		spin_lock_bh(&sqp->ledger_lock);
 		if (sqp->rings.usable && sqp->rec.recvs.slots)
 			left = recv_take_in(sqp);
 		spin_unlock_bh(&sqp->ledger_lock);
-	} while (left > 0 && ++passes < shift_passes(sqp->rec.recvs.slots));
+	} while (left && ++passes < shift_passes(sqp->rec.recvs.slots));
 	if (left)
 		shift_qp_arm(sqp, RETRY_MS);
 	shift_recv_deliver(sqp);
@@ -108,21 +97,22 @@ void shift_recv_pump(struct shift_qp *sqp)
 void shift_recv_doorbell(struct shift_qp *sqp)
 {
 	u32 most, passes = 0;
-	int left;
+	bool left, flush;
 
 	do {
-		left = 0;
+		left = false;
+		flush = false;
 		spin_lock_bh(&sqp->ledger_lock);
 		most = shift_passes(sqp->rec.recvs.slots);
 		if (sqp->rec.live && sqp->rings.usable && sqp->rec.recvs.slots) {
 			if (sqp->fo.state == SHIFT_ST_FAIL || sqp->fo.state == SHIFT_ST_APP)
-				left = -EAGAIN;
+				flush = true;
 			else
 				left = recv_take_in(sqp);
 		}
 		spin_unlock_bh(&sqp->ledger_lock);
-	} while (left > 0 && ++passes < most);
-	if (left)
+	} while (left && ++passes < most);
+	if (left || flush)
 		shift_qp_kick(sqp, SHIFT_QPB_KICK);
 }
 

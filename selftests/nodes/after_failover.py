@@ -4,6 +4,7 @@
 from functools import partial
 
 import shift
+from ends import Ends
 from registry import FULL, MAIN, STOCK, add
 from testbed import check, wait_for
 from traffic import QP_TIMEOUT
@@ -140,6 +141,38 @@ def lost_on_backup(options, direction, opcodes, bed):
     counters.still("switches", "stalled", "failed", "illegal", "msg_bad")
 
 
+def odd_receive(bed):
+    """A receive that cannot be posted on the backup is an error when a message takes it."""
+    server = bed.nodes[1]
+    ends = Ends(bed, "recv_edge")
+    for node in bed.nodes[:2]:
+        shift.protected(node, 1)
+    ends.do(ends.server, "receive 2")
+    ends.do(ends.client, "send", "0 success")
+    pull(bed, "local")
+    on_backup(bed, 1)
+    counters = shift.Counters(bed)
+    ends.do(ends.server, "spoil")
+    ends.do(ends.server, "receive 2")
+    # what was posted before it is of use, and nothing happens to the QP until it is its turn
+    ends.do(ends.client, "send", "0 success")
+    ends.do(ends.server, "next", "0 success")
+    ends.do(ends.server, "next", "1 success")
+    counters.still("failed")
+    kicks = shift.stats(server)["kicks"]
+    ends.client.send("send")
+    seen = len(ends.server.lines)
+    ends.server.send("next")
+    said = Ends.said(ends.server, seen, 120)
+    check(said.startswith("2 local "), f"the odd receive: '{said}'")
+    for number in (3, 4):
+        ends.do(ends.server, "next", f"{number} Work Request Flushed Error")
+    check(shift.stats(server)["kicks"] <= kicks + 4, "it was tried again and again")
+    ends.client.wait_line(r"^0 (?!success)", 120)
+    counters.still("illegal", "msg_bad")
+    ends.close()
+
+
 def atomics(bed):
     """Among other work: one whose answer is lost ends in an error, is never applied twice.
 
@@ -179,6 +212,7 @@ def register():
     for name, losses in LOSSES.items():
         add("after_failover", name, partial(lost_on_backup, *losses))
     add("after_failover", "one CQ for QPs in every state", one_cq)
+    add("after_failover", "a receive that cannot be posted there", odd_receive)
     add("after_failover", "atomics: an error where the answer is lost", atomics, FULL)
 
 
