@@ -54,8 +54,13 @@ void shift_kernel_flushed(struct shift_qp *sqp, const struct shift_cq *scq, cons
 	}
 }
 
-/* How much the driver has of a queue, as far as is known.  Any context. */
-static u32 outstanding(struct shift_kernel_queue *queue)
+/**
+ * shift_kernel_outstanding - how much the driver has of a queue, as far as is known
+ * @queue: the queue.
+ *
+ * Context: any.
+ */
+u32 shift_kernel_outstanding(struct shift_kernel_queue *queue)
 {
 	unsigned long flags;
 	u32 n;
@@ -75,7 +80,7 @@ static u32 outstanding(struct shift_kernel_queue *queue)
 u32 shift_kernel_recvs_left(struct shift_qp *sqp)
 {
 	struct shift_kernel_queue *queue = &sqp->kernel->recv;
-	u32 sends = outstanding(&sqp->kernel->send), n;
+	u32 sends = shift_kernel_outstanding(&sqp->kernel->send), n;
 	unsigned long flags;
 
 	spin_lock_irqsave(&queue->lock, flags);
@@ -121,8 +126,8 @@ int shift_kernel_flushes_reserve(struct shift_qp *sqp, struct shift_kernel_room 
 	struct shift_kernel_cq *scq = sqp->scq->kernel, *rcq = sqp->rcq->kernel;
 	int err = -ENOSPC;
 
-	room->send = outstanding(&sqp->kernel->send);
-	room->recv = outstanding(&sqp->kernel->recv);
+	room->send = shift_kernel_outstanding(&sqp->kernel->send);
+	room->recv = shift_kernel_outstanding(&sqp->kernel->recv);
 	if (scq == rcq ? (u64)room->send + room->recv > scq->cq->cqe :
 			 room->send > scq->cq->cqe || room->recv > rcq->cq->cqe)
 		goto none;

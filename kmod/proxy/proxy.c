@@ -27,12 +27,11 @@
 #include "mw/mw.h"
 #include "provider/provider.h"
 #include "proxy/proxy.h"
+#include "pure/flush_wait.h"
 #include "pure/psn.h"
 #include "srq/srq.h"
 
 #define ANSWER_US		10000	/* to wait for the NAK of a bad receive; scaled */
-#define FLUSH_US		20000	/* to wait for the next flush of a stopped QP; scaled */
-#define FLUSHES_US		200000	/* to wait for all of them; scaled */
 #define RETIRED_MAX		4	/* retired proxy QPs of one QP */
 
 /* Number of the QP to which the peer's is to be connected on @path; 0: there is none. */
@@ -341,15 +340,13 @@ static u32 proxy_left(struct shift_proxy *b)
  */
 static void proxy_wait_flushed(struct shift_proxy *b)
 {
-	u64 last = shift_from_now_us(FLUSHES_US), end = shift_from_now_us(FLUSH_US);
-	u32 now, left = proxy_left(b);
+	struct shift_flush_wait wait;
+	u32 left = proxy_left(b);
 
-	while (left && ktime_get_ns() < min(end, last)) {
+	shift_flush_wait_begin(&wait, ktime_get_ns(), shift_scale(1), left);
+	while (left && !shift_flush_wait_is_over(&wait, ktime_get_ns(), left)) {
 		usleep_range(50, 100);
-		now = proxy_left(b);
-		if (now < left)
-			end = shift_from_now_us(FLUSH_US);
-		left = now;
+		left = proxy_left(b);
 	}
 }
 

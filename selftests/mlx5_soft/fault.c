@@ -185,6 +185,21 @@ static int port_get(void *data, u64 *value)
 }
 DEFINE_DEBUGFS_ATTRIBUTE(port_fops, port_get, port_set, "%llu\n");
 
+static int flush_set(void *data, u64 value)
+{
+	if (value > USEC_PER_SEC)
+		return -EINVAL;
+	WRITE_ONCE(((struct mls_dev *)data)->faults.flush_us, value);
+	return 0;
+}
+
+static int flush_get(void *data, u64 *value)
+{
+	*value = ((struct mls_dev *)data)->faults.flush_us;
+	return 0;
+}
+DEFINE_DEBUGFS_ATTRIBUTE(flush_fops, flush_get, flush_set, "%llu\n");
+
 void mls_fault_init(struct mls_dev *dev)
 {
 	struct dentry *dir = debugfs_create_dir(dev_name(&dev->ibdev.dev), root);
@@ -200,6 +215,7 @@ void mls_fault_init(struct mls_dev *dev)
 	debugfs_create_file_unsafe("roce_accl", 0600, dir, dev, &accl_fops);
 	debugfs_create_file_unsafe("query_ms", 0600, dir, dev, &query_fops);
 	debugfs_create_file_unsafe("port_down", 0600, dir, dev, &port_fops);
+	debugfs_create_file_unsafe("flush_us", 0600, dir, dev, &flush_fops);
 }
 
 void mls_fault_uninit(struct mls_dev *dev)

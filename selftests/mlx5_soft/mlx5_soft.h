@@ -173,6 +173,7 @@ struct mls_qp {
 	u32 flight_next;
 	u16 sq_head;		/* basic blocks taken */
 	u16 rq_head;
+	u64 flushed_ns;		/* when the last receive was due to be flushed; 0: none was */
 	bool stopped;		/* a wrong WQE is waiting for its turn */
 	bool resetting;		/* what rxe flushes is not completed */
 	bool asked;		/* it is on its way to ERR because somebody wants it there */
@@ -188,6 +189,7 @@ struct mls_faults {
 	u32 lose_ack;		/* this one's answer is lost */
 	u32 breaks;		/* breaks.c */
 	u32 query_ms;		/* for which a query of a user's QP is not answered */
+	u32 flush_us;		/* from one flush of a receive to the next */
 	u32 roce_accl;		/* nic.c */
 	bool port_down;		/* whatever its interface is */
 };

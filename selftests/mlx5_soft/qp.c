@@ -224,6 +224,7 @@ static void qp_reset(struct mls_qp *qp)
 	qp->held = 0;
 	qp->sq_head = 0;
 	qp->rq_head = 0;
+	qp->flushed_ns = 0;
 	qp->stopped = false;
 }
 

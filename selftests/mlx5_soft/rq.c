@@ -27,10 +27,29 @@ static void rq_take(struct mls_qp *qp)
 	mls_qp_break(qp);
 }
 
-static void rq_flush(struct mls_qp *qp, u16 db)
+/* Is the next flush due?  Hardware takes a time for each. */
+static bool rq_flush_is_due(struct mls_qp *qp)
 {
-	while (qp->rq_head != db)
+	u64 pause = (u64)READ_ONCE(to_mls_dev(qp->ibqp.device)->faults.flush_us) * NSEC_PER_USEC;
+	u64 now = ktime_get_ns();
+
+	if (!pause)
+		return true;
+	if (!qp->flushed_ns)
+		qp->flushed_ns = now;
+	if (now - qp->flushed_ns < pause)
+		return false;
+	qp->flushed_ns += pause;
+	return true;
+}
+
+static bool rq_flush(struct mls_qp *qp, u16 db)
+{
+	u16 first = qp->rq_head;
+
+	while (qp->rq_head != db && rq_flush_is_due(qp))
 		mls_cqe_flush(qp, MLS_RECV, qp->rq_head++);
+	return qp->rq_head != first;
 }
 
 /**
@@ -58,8 +77,7 @@ bool mls_rq_run(struct mls_qp *qp)
 	if (qp->state == IB_QPS_ERR) {
 		if (qp->recvs || qp->held)
 			return false;
-		rq_flush(qp, db);
-		return true;
+		return rq_flush(qp, db);
 	}
 	if (qp->recvs == qp->recv_depth)
 		return false;

@@ -13,6 +13,7 @@ from functools import partial
 
 import shift
 import variants
+from ends import Ends
 from registry import BARE, FULL, MAIN, SHIFT, STOCK, TESTS, add
 from testbed import CONTROL_RAIL, RXE, Failure, Nics, check, each, wait_for
 from traffic import Verify
@@ -306,6 +307,35 @@ def wide(bed):
     survives(bed, verify, "local", 2)
 
 
+DEEP = 16000
+
+
+def flushes_slowly(bed):
+    """A fence waits for as long as the device flushes receives, and not for a fixed time.
+
+    At three times the 200 ms for which it once waited: 38 us for each of them, scaled.
+    """
+    server = bed.nodes[1]
+    ends = Ends(bed, "recv_edge", RECV_DEPTH=str(DEEP))
+    for node in bed.nodes[:2]:
+        shift.protected(node, 1)
+    ends.do(ends.server, f"receive {DEEP}")
+    ends.do(ends.client, "send", "0 success")
+    ends.do(ends.server, "next", "0 success")
+    before = stats(server)["flushes"]
+    inject(server, "flush_us", 38 * shift.DEADLINE_SCALE)
+    try:
+        pull(bed, "local")
+        on_backup(bed, 1)
+    finally:
+        inject(server, "flush_us", 0)
+    seen = stats(server)["flushes"] - before
+    check(seen >= DEEP - 1, f"the device had flushed {seen} of {DEEP - 1} receives")
+    ends.do(ends.client, "send", "0 success")
+    ends.do(ends.server, "next", "1 success")
+    ends.close()
+
+
 def wrong_replay(bed):
     """The negative control: what replays from a wrong point is caught here, too."""
     shift.setup(bed, shift.WRONG_MODULE)
@@ -344,6 +374,7 @@ def register():
             ("an ACK that the device loses", lost_answer, STOCK),
             ("an error that a QP does not have begins no failover", trust.false_error, STOCK),
             ("an error is believed that the NIC is not asked about in time", believed, STOCK),
+            ("receives that are flushed one by one", flushes_slowly, STOCK),
             ("the device dies", dies, FULL),
             ("the device goes silent", own_silence, FULL),
             ("an error of the application's own", own_error, FULL),

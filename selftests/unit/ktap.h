@@ -71,6 +71,7 @@ extern const struct ktap_suite dma_suite;
 extern const struct ktap_suite wr_ids_suite;
 extern const struct ktap_suite bucket_suite;
 extern const struct ktap_suite flushes_suite;
+extern const struct ktap_suite flush_wait_suite;
 #ifdef __KERNEL__
 extern const struct ktap_suite kernel_wr_suite;
 #endif
@@ -82,6 +83,7 @@ static const struct ktap_suite *const ktap_suites[] = {
 	&ledger_suite, &msg_suite, &srq_id_suite, &window_suite,
 	&post_ring_suite, &ulp_suite, &dma_suite, &wr_ids_suite, &bucket_suite,
 	&flushes_suite,
+	&post_ring_suite, &ulp_suite, &dma_suite, &wr_ids_suite, &bucket_suite, &flush_wait_suite,
 #ifdef __KERNEL__
 	&kernel_wr_suite,
 #endif

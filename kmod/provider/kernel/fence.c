@@ -26,13 +26,13 @@
 #include "core/queue.h"
 #include "provider/kernel/kernel.h"
 #include "provider/provider.h"
+#include "pure/flush_wait.h"
 #include "pure/ledger.h"
 #include "pure/psn.h"
 #include "pure/wr.h"
 
 #define DRAIN_US	200000	/* for the user to poll, if a side ring is full; scaled */
-#define FLUSH_US	20000	/* for the next completion in ERR, or room for it; scaled */
-#define FLUSHES_US	500000	/* for all of them; scaled */
+#define ROOM_US		500000	/* for QPs of the same CQs that are being fenced; scaled */
 
 /**
  * shift_kernel_hold - the op hold: keep what is posted back from the driver
@@ -94,20 +94,20 @@ static int stop(struct shift_qp *sqp)
  */
 static int wait_flushed(struct shift_qp *sqp)
 {
-	u64 last = shift_from_now_us(FLUSHES_US), end = shift_from_now_us(FLUSH_US);
-	u32 left, before = U32_MAX;
+	struct shift_flush_wait wait;
+	u32 left;
 	int err;
 
+	shift_flush_wait_begin(&wait, ktime_get_ns(), shift_scale(1),
+			       (u64)shift_kernel_outstanding(&sqp->kernel->send) +
+			       shift_kernel_outstanding(&sqp->kernel->recv));
 	for (;;) {
 		err = drain_once(sqp);
 		left = shift_kernel_recvs_left(sqp);
 		if (!err && !left)
 			return 0;
-		if (ktime_get_ns() > min(end, last))
+		if (shift_flush_wait_is_over(&wait, ktime_get_ns(), left))
 			return err ?: -ETIMEDOUT;
-		if (left != before)
-			end = shift_from_now_us(FLUSH_US);
-		before = left;
 		usleep_range(50, 100);
 	}
 }
@@ -120,7 +120,7 @@ static int wait_flushed(struct shift_qp *sqp)
  */
 static bool reserve_for_flushes(struct shift_qp *sqp, struct shift_kernel_room *room)
 {
-	u64 end = shift_from_now_us(FLUSHES_US);
+	u64 end = shift_from_now_us(ROOM_US);
 	int err;
 
 	for (;;) {

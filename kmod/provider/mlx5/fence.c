@@ -24,12 +24,12 @@
 #include "provider/mlx5/mlx5.h"
 #include "provider/mlx5/rewind.h"
 #include "provider/provider.h"
+#include "pure/flush_wait.h"
 #include "pure/ledger.h"
 #include "pure/psn.h"
 #include "pure/wr.h"
 
-#define FLUSH_US	20000	/* to wait for room in the CQ, or for the next flush; scaled */
-#define FLUSHES_US	200000	/* to wait for all flushes, as long as some come; scaled */
+#define FLUSH_US	20000	/* to wait for room in the CQ; scaled */
 #define BUSY_US		500000	/* to wait for room while KICK may keep a thread busy; scaled */
 
 /*
@@ -266,36 +266,40 @@ static bool reserve_for_flushes(struct shift_qp *sqp)
 	return true;
 }
 
-/* Index behind the newest receive that has a completion of any kind. */
-static u16 recvs_ended(const struct shift_mlx5_found *found)
+/* Index behind the newest receive, or send, that has a completion of any kind. */
+static u16 queue_ended(const struct shift_qp *sqp, bool recvs)
 {
-	if (found->error)
-		return found->last_error + 1;
-	return found->success ? found->last + 1 : 0;
+	struct shift_mlx5_found found;
+
+	cq_find_oldest(sqp, recvs, &found);
+	if (found.error)
+		return found.last_error + 1;
+	return found.success ? found.last + 1 : 0;
 }
 
 /*
  * Wait until all receives that were posted before ERR are completed or flushed, as long as flushes
- * come.  They need not all be seen, as completions of other QPs may have overwritten theirs.
+ * come, be it of sends.  They need not all be seen, as completions of other QPs may have
+ * overwritten theirs.
  */
 static void wait_flushed(struct shift_qp *sqp)
 {
-	u64 last = shift_from_now_us(FLUSHES_US), end = shift_from_now_us(FLUSH_US);
-	struct shift_mlx5_found found;
-	u16 posted, ended = 0;
+	struct shift_flush_wait wait;
+	u64 sends, recvs;
+	u16 posted, ended;
 
 	if (!sqp->rings.pins.rq.npages)
 		return;
+	cq_flushes(sqp, &sends, &recvs);
+	shift_flush_wait_begin(&wait, ktime_get_ns(), shift_scale(1), sends + recvs);
 	posted = shift_mlx5_counter(sqp, SHIFT_MLX5_RQ_COUNTER);
 	for (;;) {
-		cq_find_oldest(sqp, true, &found);
+		ended = queue_ended(sqp, true);
 		/* the newest may be a receive that was posted after @posted was read */
-		if ((u16)(recvs_ended(&found) - posted) <= sqp->rings.pins.rq.slots ||
-		    ktime_get_ns() > min(end, last))
+		if ((u16)(ended - posted) <= sqp->rings.pins.rq.slots ||
+		    shift_flush_wait_is_over(&wait, ktime_get_ns(),
+					     (u32)queue_ended(sqp, false) << 16 | ended))
 			return;
-		if (recvs_ended(&found) != ended)
-			end = shift_from_now_us(FLUSH_US);
-		ended = recvs_ended(&found);
 		usleep_range(50, 100);
 	}
 }
