@@ -38,6 +38,7 @@ struct work_struct;
  * @SHIFT_QPB_MTU: the MTU of the backup's interface has changed.
  * @SHIFT_QPB_LOOK: an administrator asks whether its work can be moved: failover/look.c.
  * @SHIFT_QPB_REPORT: its NIC has told whether it has the error that its process reports.
+ * @SHIFT_QPB_TIRED: a post has waited for long: it is to be let through, unless in a fence.
  */
 enum shift_qp_bit {
 	SHIFT_QPB_ERRORED,
@@ -66,6 +67,7 @@ enum shift_qp_bit {
 	SHIFT_QPB_MTU,
 	SHIFT_QPB_LOOK,
 	SHIFT_QPB_REPORT,
+	SHIFT_QPB_TIRED,
 };
 
 /* kinds of messages that can wait in a QP's mailbox: one each, newest epoch */

@@ -15,6 +15,7 @@
 #include <linux/uaccess.h>
 #include <linux/vmalloc.h>
 #include "compat/compat.h"
+#include "core/kick.h"
 #include "core/node.h"
 #include "core/object.h"
 #include "core/pair.h"
@@ -295,6 +296,9 @@ static long ioc_wait(struct shift_file *file, const struct ioc *ioc)
 	/* a signal does not end it: the provider would post in the middle of a fence */
 	left = wait_event_killable_timeout(sqp->rings.gate_wait, !READ_ONCE(sqp->rings.held),
 					   shift_scaled_jiffies(MSEC_PER_SEC));
+	/* the work item lets it through when it is in no fence; the provider waits again */
+	if (!left)
+		shift_qp_kick(sqp, SHIFT_QPB_TIRED);
 	shift_qp_put(sqp);
 	return left > 0 ? 0 : left ? -EINTR : -ETIMEDOUT;
 }

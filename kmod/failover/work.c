@@ -402,6 +402,15 @@ static void handle_ready(struct shift_qp *sqp)
 		shift_failover_ready(sqp);
 }
 
+/*
+ * A post waits for long, as a move has stopped posts and the peer does not answer.  It may go on:
+ * no fence is under way here, and one that comes stops posts anew before it looks at the rings.
+ */
+static void handle_tired(struct shift_qp *sqp)
+{
+	shift_fence_open(sqp);
+}
+
 static void handle_first(struct shift_qp *sqp)
 {
 	shift_notify_qp(sqp, SHIFT_QP_EV_COMPLETION, sqp->fo.times.completion);
@@ -463,6 +472,7 @@ static bool machine_round(struct shift_qp *sqp)
 	any |= take(sqp, SHIFT_QPB_READY, handle_ready);
 	any |= take(sqp, SHIFT_QPB_MTU, shift_pairing_mtu);
 	any |= take(sqp, SHIFT_QPB_RETRY_PAIR, shift_pairing_run);
+	any |= take(sqp, SHIFT_QPB_TIRED, handle_tired);
 	any |= take(sqp, SHIFT_QPB_FIRST, handle_first);
 	any |= take(sqp, SHIFT_QPB_KICK, handle_kick);
 	any |= take(sqp, SHIFT_QPB_LOOK, shift_qp_look_asked);

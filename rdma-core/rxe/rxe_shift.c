@@ -9,6 +9,9 @@
 #include "rxe_queue.h"
 #include "rxe_shift.h"
 
+/* For so long a post waits; of a second each, scaled: no fence lasts that long */
+#define MAX_WAITS	60
+
 static_assert(sizeof(pthread_spinlock_t) == sizeof(uint32_t),
 	      "the ABI wants the lock as one 32-bit word");
 
@@ -74,17 +77,26 @@ void rxe_shift_unregister_qp(struct rxe_qp *qp)
 	qp->shift.flag = 0;
 }
 
-/* If the gate is shut: sleep until it opens */
+static bool gate_is_shut(struct rxe_qp *qp)
+{
+	return qp->shift.obj.registered &&
+	       shift_side_load(&qp->shift.flag, memory_order_relaxed) & SHIFT_QP_FLAG_GATE;
+}
+
+/*
+ * Sleep until the gate opens. It is looked at again with the lock held: a fence that
+ * has begun meanwhile may have copied the rings, and would not see what is posted.
+ */
 static void gate_wait(struct rxe_qp *qp, pthread_spinlock_t *lock)
 {
-	if (!qp->shift.obj.registered ||
-	    !(shift_side_load(&qp->shift.flag, memory_order_relaxed) &
-	      SHIFT_QP_FLAG_GATE))
-		return;
+	unsigned int waits;
+	bool again = true;
 
-	pthread_spin_unlock(lock);
-	shift_wait(shift_ctx(qp->vqp.qp.context), &qp->shift.obj);
-	pthread_spin_lock(lock);
+	for (waits = 0; again && waits < MAX_WAITS && gate_is_shut(qp); waits++) {
+		pthread_spin_unlock(lock);
+		again = shift_wait(shift_ctx(qp->vqp.qp.context), &qp->shift.obj);
+		pthread_spin_lock(lock);
+	}
 }
 
 void rxe_shift_wait_sq(struct rxe_qp *qp)

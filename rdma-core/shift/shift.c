@@ -201,10 +201,14 @@ void shift_free_srq(struct shift_srq *srq)
 	srq->table.map = NULL;
 }
 
-/* Sleep until the gate opens, for a time that the kernel bounds */
-void shift_wait(struct shift_context *ctx, const struct shift_object *qp)
+/*
+ * Sleep until the gate opens, for a time that the kernel bounds. False: there is nothing to wait
+ * for, as the kernel does not know the QP (any more).
+ */
+bool shift_wait(struct shift_context *ctx, const struct shift_object *qp)
 {
-	shift_ioctl_id(ctx, SHIFT_IOC_WAIT, SHIFT_ABI_QP, qp->id);
+	return !shift_ioctl_id(ctx, SHIFT_IOC_WAIT, SHIFT_ABI_QP, qp->id) ||
+	       errno == ETIMEDOUT || errno == EINTR;
 }
 
 /* Something was posted to what is away from its device; false: not taken in, and errno */

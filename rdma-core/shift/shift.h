@@ -65,7 +65,7 @@ void shift_unregister(struct shift_context *ctx, struct shift_object *obj,
 void shift_free_cq(struct shift_cq *cq);
 void shift_free_srq(struct shift_srq *srq);
 
-__shift_cold void shift_wait(struct shift_context *ctx, const struct shift_object *qp);
+__shift_cold bool shift_wait(struct shift_context *ctx, const struct shift_object *qp);
 __shift_cold bool shift_kick(struct shift_context *ctx, const struct shift_object *obj,
 			     enum shift_abi_type type);
 __shift_cold bool shift_rebase(struct shift_context *ctx, const struct shift_object *qp,

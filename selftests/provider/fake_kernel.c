@@ -19,14 +19,20 @@ struct fake_kernel kern = {
 	.oldest = SHIFT_ABI_VERSION, .version = SHIFT_ABI_VERSION,
 };
 
-static void kern_wait(void)
+static int kern_wait(void)
 {
 	kern.waits++;
 	/* the provider must not hold the queue's lock now */
 	if (*(volatile uint32_t *)(uintptr_t)kern.qp.sq_lock_addr != kern.qp.lock_free ||
 	    *(volatile uint32_t *)(uintptr_t)kern.qp.rq_lock_addr != kern.qp.lock_free)
 		kern.waits += 1000;
+	if (kern.wait_errors) {
+		kern.wait_errors--;
+		errno = kern.wait_error;
+		return -1;
+	}
 	*(volatile uint32_t *)(uintptr_t)kern.qp.flag_addr = 0;
+	return 0;
 }
 
 /* Is the QP on its way back? Then once -EAGAIN, and the doorbell is theirs */
@@ -125,8 +131,7 @@ static int kern_ioctl(unsigned long cmd, void *arg)
 	case SHIFT_IOC_WAIT:
 		if (id->type != SHIFT_ABI_QP || id->id != QP_ID)
 			abort();
-		kern_wait();
-		return 0;
+		return kern_wait();
 	case SHIFT_IOC_KICK:
 		if (id->type == SHIFT_ABI_SRQ && id->id == SRQ_ID) {
 			kern.srq_kicks++;

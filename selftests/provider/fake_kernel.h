@@ -25,6 +25,7 @@ struct fake_kernel {
 	int		cq_regs, cq_unregs, qp_regs, qp_unregs;
 	unsigned int	refused;	/* flags of the last QP that was */
 	int		reg_cq_error, kick_result;
+	int		wait_error, wait_errors;	/* so many WAITs end with it */
 	int		srq_regs, srq_unregs, srq_kicks;
 	uint32_t	srq_entries;	/* of the next table; 0: SRQ_ENTRIES */
 	int		rebase_wanted;

@@ -274,6 +274,47 @@ static void test_gate(struct ibv_device *dev)
 	close_device();
 }
 
+/* A fence lasts longer than one WAIT: nothing is posted into the rings that it reads */
+static void test_gate_shut_for_long(struct ibv_device *dev)
+{
+	static const int again[] = { ETIMEDOUT, EINTR };
+	volatile uint32_t *flag;
+	struct ibv_wc wc[4];
+	unsigned int i;
+
+	open_device(dev);
+	setup(0);
+	flag = (uint32_t *)(uintptr_t)kern.qp.flag_addr;
+	for (i = 0; i < 2; i++) {
+		kern.wait_error = again[i];
+		kern.wait_errors = 3;
+		kern.waits = 0;
+		*flag = SHIFT_QP_FLAG_GATE;
+		if (i)
+			post_recv();
+		else
+			post(1);
+		CHECK(kern.waits == 4 && !*flag);
+	}
+	/* it does not wait for ever, nor if there is nobody to wait for */
+	kern.wait_error = ETIMEDOUT;
+	kern.wait_errors = 1000;
+	kern.waits = 0;
+	*flag = SHIFT_QP_FLAG_GATE;
+	post(2);
+	CHECK(kern.waits == 60);
+	kern.wait_error = ENOENT;
+	kern.waits = 0;
+	post(3);
+	CHECK(kern.waits == 1);
+	kern.wait_errors = 0;
+	settle();
+	CHECK(ibv_poll_cq(cq, 4, wc) == 3);
+	CHECK(wc[0].wr_id == 1 && wc[1].wr_id == 2 && wc[2].wr_id == 3);
+	teardown();
+	close_device();
+}
+
 /* Away from its device: posts go on as ever, and receives are told */
 static void test_kick(struct ibv_device *dev)
 {
@@ -475,6 +516,7 @@ int main(int argc, char **argv)
 	run("provider_refused", test_refused, dev);
 	run("provider_register", test_register, dev);
 	run("provider_gate", test_gate, dev);
+	run("provider_gate_long", test_gate_shut_for_long, dev);
 	run("provider_kick", test_kick, dev);
 	run("provider_poll_cq", test_poll, dev);
 	run("provider_swallow", test_swallow, dev);

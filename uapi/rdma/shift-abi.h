@@ -241,8 +241,9 @@ struct shift_abi_reg_srq {
  * @id: what REGISTER returned.
  *
  * WAIT sleeps until the QP's gate is open, at most one second; call it without
- * the queue lock.  It returns 0, or -EINTR, -ETIMEDOUT: the caller proceeds
- * with its post in every case.  KICK does not sleep on the network: the kernel
+ * the queue lock.  It returns 0, or -EINTR, -ETIMEDOUT: the caller takes the
+ * lock, looks at GATE, and calls WAIT again if it is set: the gate may have shut
+ * again, for a fence that would lose the post.  KICK does not sleep on the network: the kernel
  * takes in what was posted.
  *
  * KICK of sends, if the provider can REBASE: may sleep, at most one second, while the QP is
