@@ -79,6 +79,12 @@ static bool is_foreign(const struct mlx5_qp *qp)
 	       to_mcq(qp->ibv_qp->recv_cq)->shift.off;
 }
 
+/* What stands for the send ring of a QP that has none: one block, which stays as it is */
+static uintptr_t no_sends(const struct mlx5_qp *qp)
+{
+	return align((uintptr_t)qp->shift.no_sends, MLX5_SEND_WQE_BB);
+}
+
 /* Last in create_qp. The kernel is asked about all of RC: it keeps the reason. */
 void mlx5_shift_register_qp(struct mlx5_qp *qp)
 {
@@ -98,8 +104,15 @@ void mlx5_shift_register_qp(struct mlx5_qp *qp)
 	};
 	bool taken;
 
-	if (ibqp->qp_type != IBV_QPT_RC || !qp->sq.wqe_cnt || !ibqp->send_cq || !ibqp->recv_cq)
+	if (ibqp->qp_type != IBV_QPT_RC || !ibqp->send_cq || !ibqp->recv_cq)
 		return;
+
+	/* it only receives, and to the kernel it has a ring of one block and never posts */
+	if (!qp->sq.wqe_cnt) {
+		cmd.sq.addr = no_sends(qp);
+		cmd.sq.len = MLX5_SEND_WQE_BB;
+		cmd.sq_heads_addr = (uintptr_t)qp->shift.no_heads;
+	}
 
 	if (qp->wq_sig)
 		cmd.create_flags |= SHIFT_QP_CREATE_SIGNATURE;

@@ -34,6 +34,8 @@ struct mlx5_shift_qp {
 	bool			stored;		/* to be found by its number */
 	bool			drains;		/* empties its SRQ's ring: nothing is shown */
 	uint32_t		create_flags;
+	uint8_t			no_sends[127];	/* has the block that no_sends() looks for */
+	uint32_t		no_heads[1];
 };
 
 struct mlx5_shift_srq {

@@ -88,6 +88,9 @@ static void rebase_sq(struct mlx5_qp *qp, struct shift_abi_rebase *base, void *t
 	uint32_t word, blocks;
 	unsigned int i;
 
+	if (!sq->wqe_cnt)
+		return;
+
 	rotate(qp->sq_start, MLX5_SEND_WQE_BB, sq->wqe_cnt, base->sq_base, tmp);
 	rotate(sq->wrid, sizeof(*sq->wrid), sq->wqe_cnt, base->sq_base, tmp);
 	rotate(sq->wqe_head, sizeof(*sq->wqe_head), sq->wqe_cnt, base->sq_base, tmp);

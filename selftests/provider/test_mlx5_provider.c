@@ -165,6 +165,21 @@ static void test_register(void)
 	CHECK(kern.cq.stride == 128 && kern.cq.ring.len == CQES * 128);
 	teardown();
 
+	/* one that only receives has a ring of one block, beside what it has */
+	setup(64);
+	unregister_qp(&golden_qp);
+	golden_qp.sq.wqe_cnt = 0;
+	register_qp(&golden_qp);
+	CHECK(kern.qp_regs == 2 && kern.qp.sq.len == 64 && !(kern.qp.sq.addr & 63));
+	CHECK(kern.qp.sq.addr >= (uintptr_t)&golden_qp.shift &&
+	      kern.qp.sq.addr + 64 <= (uintptr_t)(&golden_qp.shift + 1));
+	CHECK(kern.qp.sq_heads_addr > kern.qp.sq.addr && !(kern.qp.sq_heads_addr & 3));
+	CHECK(kern.qp.rq.len == BLOCKS << SLOT_SHIFT && kern.qp.rq_tail_addr);
+	unregister_qp(&golden_qp);
+	golden_qp.sq.wqe_cnt = BLOCKS;
+	register_qp(&golden_qp);
+	teardown();
+
 	/* what is not to be protected is not registered, and the kernel knows why */
 	setup(64);
 	unregister_qp(&golden_qp);

@@ -11,7 +11,6 @@
  *		is not, if a SEND follows that has room beside it
  *	check N	after a round: what the other end has written
  *	list	how many QPs there are; a line for each follows: its number and its shape
- *	rest N	the QP with that number takes no part in rounds any more; its peer has to rest, too
  *	end
  */
 #include <arpa/inet.h>
@@ -48,7 +47,6 @@ struct way {
 	struct ibv_cq *scq, *rcq;
 	struct ibv_qp *qp;
 	struct end peer;
-	bool rests;
 	/* of this round */
 	bool written, sent, received;
 };
@@ -251,9 +249,9 @@ static void begin(unsigned int number)
 	for (i = 0; i < num_ways; i++) {
 		struct way *way = &ways[i];
 
-		way->written = !way->qp || way->rests || !way->shape.send;
-		way->sent = !way->qp || way->rests || !may_send(&way->shape);
-		way->received = !way->qp || way->rests || !may_receive(&way->shape);
+		way->written = !way->qp || !way->shape.send;
+		way->sent = !way->qp || !may_send(&way->shape);
+		way->received = !way->qp || !may_receive(&way->shape);
 		if (!way->written)
 			post(way, false);
 		if (!way->written && is_silent(&way->shape))
@@ -311,24 +309,10 @@ static void look(unsigned int number)
 	unsigned int i, n;
 
 	for (i = 0; i < num_ways; i++)
-		if (ways[i].qp && !ways[i].rests && ways[i].shape.peer_send && ways[i].shape.sges)
+		if (ways[i].qp && ways[i].shape.peer_send && ways[i].shape.sges)
 			for (n = 0; n < SIZE; n++)
 				if (memory[i].in[n] != (unsigned char)number)
 					complain(&ways[i], "not what was written");
-}
-
-static void rest(unsigned int number)
-{
-	unsigned int i;
-
-	for (i = 0; i < num_ways; i++)
-		if (ways[i].qp && ways[i].qp->qp_num == number)
-			break;
-	if (i == num_ways) {
-		snprintf(wrong, sizeof(wrong), "no QP %u", number);
-		return;
-	}
-	ways[i].rests = true;
 }
 
 static void list(void)
@@ -384,8 +368,6 @@ int main(int argc, char **argv)
 			finish();
 		} else if (!strcmp(word, "check")) {
 			look(number);
-		} else if (!strcmp(word, "rest")) {
-			rest(number);
 		}
 		say(wrong[0] ? wrong : "ok");
 	}
