@@ -24,6 +24,7 @@
 #include <linux/module.h>
 #include <linux/slab.h>
 #include <rdma/ib_cache.h>
+#include "kernel_conn.h"
 #include "kernel_user.h"
 
 static char *dev = "rxe0";
@@ -88,41 +89,17 @@ int token_wait(struct kernel_user *u, struct token *token)
 int kernel_user_connect(struct ib_device *ibdev, struct ib_qp *qp, u32 peer, u32 rq_psn,
 			u32 sq_psn)
 {
-	struct ib_qp_attr attr = {
-		.qp_state = IB_QPS_INIT, .port_num = 1,
-		.qp_access_flags = IB_ACCESS_REMOTE_WRITE,
+	const struct ib_gid_attr *gid = rdma_get_gid_attr(ibdev, 1, gid_index);
+	struct kernel_conn conn = {
+		.qpn = peer, .sq_psn = sq_psn, .rq_psn = rq_psn, .mtu = IB_MTU_256, .timeout = 18,
 	};
-	const struct ib_gid_attr *gid;
-	int err;
 
-	err = ib_modify_qp(qp, &attr, IB_QP_STATE | IB_QP_PKEY_INDEX | IB_QP_PORT |
-			   IB_QP_ACCESS_FLAGS);
-	if (err)
-		return err;
-	gid = rdma_get_gid_attr(ibdev, 1, gid_index);
 	if (IS_ERR(gid))
 		return PTR_ERR(gid);
-	attr = (struct ib_qp_attr) {
-		.qp_state = IB_QPS_RTR, .path_mtu = IB_MTU_256,
-		.dest_qp_num = peer, .rq_psn = rq_psn, .min_rnr_timer = 12,
-		.max_dest_rd_atomic = 1,
-	};
-	attr.ah_attr.type = rdma_ah_find_type(ibdev, 1);
-	rdma_ah_set_port_num(&attr.ah_attr, 1);
-	rdma_ah_set_grh(&attr.ah_attr, (union ib_gid *)&gid->gid, 0, gid_index, 64, 0);
-	rdma_read_gid_l2_fields(gid, NULL, attr.ah_attr.roce.dmac);
-	err = ib_modify_qp(qp, &attr, IB_QP_STATE | IB_QP_AV | IB_QP_PATH_MTU |
-			   IB_QP_DEST_QPN | IB_QP_RQ_PSN | IB_QP_MAX_DEST_RD_ATOMIC |
-			   IB_QP_MIN_RNR_TIMER);
+	conn.gid = gid->gid;
+	rdma_read_gid_l2_fields(gid, NULL, conn.mac);
 	rdma_put_gid_attr(gid);
-	if (err)
-		return err;
-	attr = (struct ib_qp_attr) {
-		.qp_state = IB_QPS_RTS, .timeout = 18, .retry_cnt = 6, .rnr_retry = 7,
-		.sq_psn = sq_psn, .max_rd_atomic = 1,
-	};
-	return ib_modify_qp(qp, &attr, IB_QP_STATE | IB_QP_TIMEOUT | IB_QP_RETRY_CNT |
-			    IB_QP_RNR_RETRY | IB_QP_SQ_PSN | IB_QP_MAX_QP_RD_ATOMIC);
+	return kernel_conn_make(qp, gid_index, &conn);
 }
 
 static int qps_connect(struct kernel_user *u)
