@@ -12,12 +12,15 @@
  *	insmod rds_rdma.ko dev=mls0 full=1
  *	insmod rds_rdma.ko dev=mls0 mistake=1
  *
- * With pushes=1 completions are pushed as well that no device has: kernel_push.c.  With cost=N it only
- * tells what its calls cost: kernel_cost.c.  With full=1 it only drains full queues: kernel_full.c.
- * With mistake=1 it only posts what fails: kernel_mistake.c.
+ *	insmod rds_rdma.ko dev=rxe0 stream=send poll=direct
  *
- * It never stays: loading it gives -EAGAIN if all went well.  Two QPs of one device are connected
- * to each other.
+ * With pushes=1 completions are pushed as well that no device has: kernel_push.c.  With cost=N it
+ * only tells what its calls cost: kernel_cost.c.  With full=1 it only drains full queues:
+ * kernel_full.c.  With mistake=1 it only posts what fails: kernel_mistake.c.  So far two QPs of one device are connected to each
+ * other, and it never stays: loading it gives -EAGAIN if all went well.
+ *
+ * With stream=send on one node and stream=receive on another one it stays, as a stream of requests
+ * between both of which each is checked: kernel_stream.c.
  */
 #define pr_fmt(fmt) KBUILD_MODNAME ": " fmt
 
@@ -25,6 +28,7 @@
 #include <linux/slab.h>
 #include <rdma/ib_cache.h>
 #include "kernel_conn.h"
+#include "kernel_stream.h"
 #include "kernel_user.h"
 
 static char *dev = "rxe0";
@@ -54,6 +58,24 @@ MODULE_PARM_DESC(full, "only drain full queues of QPs on the backup; the device'
 static bool mistake;
 module_param(mistake, bool, 0444);
 MODULE_PARM_DESC(mistake, "only post what fails on each device");
+
+static char *stream;
+module_param(stream, charp, 0444);
+MODULE_PARM_DESC(stream, "be an end of a stream: send or receive");
+
+static struct kernel_stream_options options = { .poll = "softirq", .qps = 1, .pace_us = 1000 };
+module_param_named(poll, options.poll, charp, 0444);
+MODULE_PARM_DESC(poll, "of a stream: softirq, workqueue, unbound or direct");
+module_param_named(qps, options.qps, uint, 0444);
+MODULE_PARM_DESC(qps, "of a stream");
+module_param_named(one_cq, options.one_cq, bool, 0444);
+MODULE_PARM_DESC(one_cq, "all QPs of a stream complete into one CQ");
+module_param_named(global_key, options.global_key, bool, 0444);
+MODULE_PARM_DESC(global_key, "the PD of a stream has a key for all memory, and nothing is registered");
+module_param_named(atomics, options.atomics, bool, 0444);
+MODULE_PARM_DESC(atomics, "a stream has FETCH_ADDs");
+module_param_named(pace_us, options.pace_us, uint, 0444);
+MODULE_PARM_DESC(pace_us, "a stream rests so long when it has posted what it may, in us");
 
 static struct kernel_user the_user;
 
@@ -366,6 +388,12 @@ static int __init kernel_user_init(void)
 	the_user.ibdev = ib_device_get_by_name(dev, RDMA_DRIVER_UNKNOWN);
 	if (!the_user.ibdev)
 		return -ENODEV;
+	if (stream) {
+		err = kernel_stream_begin(the_user.ibdev, gid_index, stream, &options);
+		if (err)
+			ib_device_put(the_user.ibdev);
+		return err;
+	}
 	if (pushes)
 		err = kernel_push_init();
 	if (cost)
@@ -390,6 +418,8 @@ static int __init kernel_user_init(void)
 
 static void __exit kernel_user_exit(void)
 {
+	kernel_stream_end();
+	ib_device_put(the_user.ibdev);
 }
 
 module_init(kernel_user_init);
