@@ -61,6 +61,9 @@ VARIANTS = {
         "kernel_failover: nvme: its neighbour *", "kernel_failover: nfs: its neighbour *",
         "kernel_failover: iser: its neighbour *",
         "kernel_users: *, 200 times", "kernel_users: nfs: *", "kernel_users: iser: *",
+        # one way by which handlers are called, and the one in which none is
+        *(f"kernel_exactly_once: {name}" for name in (
+            "softirq", "workqueue*", "unbound*", "direct, *", "a key *", "a FETCH_ADD *")),
         # figures: each program that is known, over each outage
         "program_matrix: *",
         # what the attacker says is the same without keys; proofs have tests of their own
@@ -144,6 +147,8 @@ VARIANTS = {
         "perftest: ib_atomic_lat, not moved, survives a short outage: the answer lost",
     ],
     "6.12": [
+        # the debug kernel is 6.12, too, and has one of them
+        "kernel_exactly_once: *",
         "kernel_failover: mlx5: *",
         # one of each user
         *(f"kernel_failover: *: {name}" for name in (
@@ -220,6 +225,9 @@ VARIANTS = {
         "exactly_once: an operator's move waits for the answer to a fadd",
     ],
     "debug": [
+        *(f"kernel_exactly_once: {name}" for name in (
+            "softirq", "softirq, *", "workqueue", "unbound*", "direct*", "a key *",
+            "a FETCH_ADD *")),
         "kernel_failover: mlx5: *",
         # one of NVMe, and one of NFS
         "kernel_failover: rds: local cable", "kernel_failover: iser: local cable",
