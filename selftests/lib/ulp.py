@@ -21,6 +21,7 @@ class Nvme:
     NAME = "nvme"
     OWNERS = "nvme_rdma", "nvmet_rdma"
     QPS = 2         # a queue for commands and one for data
+    QUEUES = 1      # for data
     # What it says of a connection that is lost, and the block layer of a request.
     LINES = "nvme|blk_|I/O"
     TROUBLE = "reconnect|timeout|I/O error|failed|reset"
@@ -29,6 +30,7 @@ class Nvme:
     PORT = 4420
     TARGET = f"{CONFIG}/nvmet"
     OPTIONS = ""    # of the target's module
+    DRIVER = ""     # of the host's
     KEEP_ALIVE = 5 * shift.DEADLINE_SCALE   # seconds: its own, as slow as the module is on nodes
     RAILS = (0,)
     MULTIPATH = "N"     # its own would try again what is to go well the first time
@@ -64,13 +66,18 @@ class Nvme:
                 echo {self.target.address(rail)} >{port}/addr_traddr
                 echo {self.PORT} >{port}/addr_trsvcid
                 ln -s {subsystem} {port}/subsystems/{self.NQN}""")
-        self.host.must(f"modprobe nvme_core multipath={self.MULTIPATH} && modprobe nvme-rdma")
+        self.load()
+
+    def load(self):
+        """Have the host's driver."""
+        self.host.must(f"modprobe nvme_core multipath={self.MULTIPATH} && "
+                       f"modprobe nvme-rdma {self.DRIVER}")
 
     def connect(self, disk=DISK):
         """Connect, once more if there is a connection, and wait for the block device."""
         for rail in self.RAILS:
             self.host.must(f"echo transport=rdma,traddr={self.target.address(rail)},"
-                           f"trsvcid={self.PORT},nqn={self.NQN},nr_io_queues=1,"
+                           f"trsvcid={self.PORT},nqn={self.NQN},nr_io_queues={self.QUEUES},"
                            f"keep_alive_tmo={self.KEEP_ALIVE},duplicate_connect "
                            ">/dev/nvme-fabrics")
         wait_for("the namespace", lambda: not self.host.run(f"test -b {disk}").status)
@@ -103,6 +110,13 @@ class Nvme:
             rmdir {subsystem} {CONFIG}/nullb/nullb0
             modprobe -r nvmet-rdma
             modprobe -r null_blk""")
+
+
+class NvmeTwo(Nvme):
+    """The same with a queue for data more."""
+
+    QPS = 3
+    QUEUES = 2
 
 
 class NvmeSrq(Nvme):

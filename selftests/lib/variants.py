@@ -64,6 +64,9 @@ VARIANTS = {
         # one way by which handlers are called, and the one in which none is
         *(f"kernel_exactly_once: {name}" for name in (
             "softirq", "workqueue*", "unbound*", "direct, *", "a key *", "a FETCH_ADD *")),
+        # QPs end as after a controller's reset
+        *(f"kernel_life: nvme: {name}" for name in (
+            "the server *", "a namespace *", "the host's driver *", "the backup's device *")),
         # figures: each program that is known, over each outage
         "program_matrix: *",
         # what the attacker says is the same without keys; proofs have tests of their own
@@ -162,6 +165,7 @@ VARIANTS = {
         "kernel_failover: iser: silent loss", "kernel_failover: rds: local cable",
         "kernel_failover: nvme: swap, *", "kernel_failover: nfs: on ext4, *",
         "kernel_users: *, 200 times", "kernel_users: nfs: *", "kernel_users: iser: *",
+        "kernel_life: *",
         "program_matrix: *",
         # a program's test, which runs on a node without the module
         "provider: *",

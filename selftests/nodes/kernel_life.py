@@ -1,0 +1,174 @@
+# SPDX-License-Identifier: GPL-2.0
+"""What becomes of users in the kernel besides cables: resets, removals, unloading.
+
+Most of it happens while their QPs are on the backup, and the first rail of the host is dead.
+"""
+
+from contextlib import contextmanager
+
+import shift
+from registry import BARE, STOCK, test
+from testbed import check, each, wait_for
+from ulp import Nvme, gone, quiet
+from ulp_work import Disk
+from nodes.failover import pull
+from nodes.kernel_failover import moved, working
+
+CONTROLLER = "/sys/class/nvme/nvme0"
+# seconds: a controller tries every ten, and RDMA CM may take a minute to see that a try is in vain
+RECONNECT = 240
+ENDED = 60      # seconds for QPs to end whose path is dead
+
+
+def numbers(node):
+    """The numbers of the QPs that the module knows."""
+    return {row["qpn"] for row in shift.qps(node)}
+
+
+def ended(bed, before, within=ENDED):
+    """QPs of before are gone at both ends. The host may be making new ones, which lead nowhere."""
+    for node, old in zip(bed.nodes, before):
+        wait_for(f"{node.name}: none of its QPs is left", lambda node=node, old=old:
+                 not numbers(node) & old, within)
+    check(not shift.qps(bed.nodes[1]), "the target has other QPs")
+
+
+def live(user):
+    """Wait until the controller is connected again."""
+    wait_for("the controller is connected", lambda: user.host.read(
+        f"{CONTROLLER}/state").strip() == "live", RECONNECT, .5)
+
+
+def forgive(bed):
+    """What was said of an end that was asked for is no trouble."""
+    each(bed.nodes[:2], lambda node: node.must("dmesg -c >/dev/null"))
+
+
+def recovered(bed, work):
+    """With the cable the controller is back. Nothing that it was asked for has failed."""
+    bed.plug_all()
+    live(work.user)
+    each(bed.nodes[:2], lambda node: shift.protected(node, work.user.QPS))
+    shift.wait_session(bed)
+    work.more(2)
+    forgive(bed)
+
+
+def away(bed, work, counters):
+    """The cable is out and stays so; the numbers of the QPs that are on the backup."""
+    pull(bed, "local")
+    moved(bed, counters, work)
+    return each(bed.nodes[:2], numbers)
+
+
+@test("kernel_life", "nvme: a controller is reset on the backup", STOCK, BARE)
+def reset(bed):
+    """Its QPs end while the cable is out, and it connects when that is in again."""
+    with working(bed, Nvme) as (work, counters):
+        before = away(bed, work, counters)
+        asked = work.node.start(f"echo 1 >{CONTROLLER}/reset_controller")
+        ended(bed, before)
+        counters.still("failed", "illegal")
+        recovered(bed, work)
+        # a reset that does not connect at once is said to have failed
+        asked.wait()
+
+
+@test("kernel_life", "nvme: the server is unloaded on the backup, and comes back", state=BARE)
+def server_goes(bed):
+    """Both ends let go of their QPs while the cable is out."""
+    with working(bed, Nvme) as (work, counters):
+        user = work.user
+        link = f"{user.TARGET}/ports/1/subsystems/{user.NQN}"
+        before = away(bed, work, counters)
+        user.target.must(f"rm {link} && modprobe -r nvmet-rdma")
+        ended(bed, before)
+        counters.still("failed", "illegal")
+        user.target.must(f"modprobe nvmet-rdma && ln -s {user.TARGET}/subsystems/{user.NQN} {link}")
+        recovered(bed, work)
+
+
+@contextmanager
+def served(bed):
+    """The disk is offered, and nobody has connected to it."""
+    user = Nvme(bed)
+    shift.setup(bed)
+    user.serve()
+    yield user
+    user.disconnect()
+    gone(bed)
+    user.end()
+    shift.forget(bed)
+
+
+def connected(bed, user):
+    """Connect, and begin to work once that is protected."""
+    user.connect()
+    each(bed.nodes[:2], lambda node: shift.protected(node, user.QPS))
+    shift.wait_session(bed)
+    work = Disk(user)
+    work.more(1)
+    return work, shift.Counters(bed)
+
+
+@test("kernel_life", "nvme: a namespace is removed on the backup, and comes back", state=BARE)
+def namespace_goes(bed):
+    """Events of the target, and what the host does about them, take the backup, too."""
+    with served(bed) as user:
+        work, counters = connected(bed, user)
+        enable = f"{user.TARGET}/subsystems/{user.NQN}/namespaces/1/enable"
+        away(bed, work, counters)
+        work.finish()
+        each(bed.nodes[:2], lambda node: shift.protected(node, user.QPS, "fallback"))
+        user.target.must(f"echo 0 >{enable}")
+        wait_for("no disk", lambda: user.host.run(f"test -b {user.DISK}").status, ENDED)
+        user.target.must(f"echo 1 >{enable}")
+        wait_for("the disk", lambda: not user.host.run(f"test -b {user.DISK}").status, ENDED)
+        user.verify(user.DISK)
+        each(bed.nodes[:2], lambda node: shift.protected(node, user.QPS, "fallback"))
+        bed.plug_all()
+        shift.home(bed, user.QPS)
+        user.verify(user.DISK)
+        counters.still("failed", "illegal", "msg_bad", "kernel_lost")
+        quiet(bed, user)
+
+
+@test("kernel_life", "nvme: the host's driver is unloaded on the backup", state=BARE)
+def driver_goes(bed):
+    """It ends its connections itself, and waits for that."""
+    with served(bed) as user:
+        work, counters = connected(bed, user)
+        away(bed, work, counters)
+        work.finish()
+        user.host.must("modprobe -r nvme-rdma && ! test -e /sys/module/nvme_rdma", timeout=ENDED)
+        gone(bed)
+        counters.still("failed", "illegal", "msg_bad", "kernel_lost")
+        bed.plug_all()
+        shift.settled(bed)
+        user.load()
+        work, counters = connected(bed, user)
+        work.finish()
+        counters.still("failed", "illegal", "msg_bad", "kernel_lost")
+
+
+@test("kernel_life", "nvme: the backup's device is removed under it", state=BARE)
+def backup_goes(bed):
+    """No path is left: its user sees an error, and connects when the cable is in again."""
+    with served(bed) as user:
+        work, counters = connected(bed, user)
+        before = away(bed, work, counters)
+        user.host.must("rdma link delete rxe1", timeout=ENDED)
+        # nobody can tell the target: it finds out as nothing is asked of it
+        ended(bed, before, 3 * user.KEEP_ALIVE)
+        counters.still("illegal")
+        shift.bring_back(user.host)
+        shift.introduce(bed)
+        recovered(bed, work)
+        # it is moved as before
+        counters = shift.Counters(bed)
+        pull(bed, "local")
+        moved(bed, counters, work)
+        bed.plug_all()
+        shift.home(bed, user.QPS)
+        work.finish()
+        counters.still("failed", "illegal", "msg_bad", "kernel_lost")
