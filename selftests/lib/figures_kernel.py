@@ -4,11 +4,12 @@
 import json
 import re
 import time
+from collections import Counter
 
 import shift
 from figures import NS_PER_INSTRUCTION
-from testbed import PREFIX, check
-from ulp import Iser, Nfs, Nvme, Rds, gone
+from testbed import PREFIX, check, each, wait_for
+from ulp import Iser, Nfs, Nvme, NvmeTwo, Rds, gone
 from ulp_work import Datagrams, Fio
 
 OUT = 5         # seconds for which a cable is out
@@ -31,6 +32,14 @@ def kernel_cost(call, bed, _env):
     return float(found.group(1)) / NS_PER_INSTRUCTION
 
 
+def connect(user, bed):
+    """With the module its QPs are protected, and the links are there that a failover needs."""
+    user.connect()
+    if shift.loaded(user.host):
+        each(bed.nodes[:2], lambda node: shift.protected(node, user.QPS))
+        shift.wait_session(bed)
+
+
 def nvme_run(way, count, bed):
     """fio reads or writes 4 KiB at random, so many times: its result, and seconds of its node.
 
@@ -38,7 +47,7 @@ def nvme_run(way, count, bed):
     """
     nvme = Nvme(bed)
     nvme.serve()
-    nvme.connect()
+    connect(nvme, bed)
     nvme.host.push("/usr/bin/fio")
     # with an event on, the kernel notes each change of a processor's task
     nvme.host.run(f"echo 0 >{shift.STEPS}/events/shift/enable")
@@ -98,12 +107,16 @@ def stall(kind, what, bed, _env=None):
     """Seconds of the longest request, or pause, with a fault that lasts a while."""
     user = kind(bed)
     user.serve()
-    user.connect()
+    connect(user, bed)
     work = STALLS.get(kind, Fio)(user)
     work.more(work.WARM)
+    counters = shift.Counters(bed) if shift.loaded(user.host) else None
     away(bed, what)
     work.more(3, timeout=300)
     longest = work.finish()
+    if counters:
+        counters.moved("switches", kind.QPS)
+        counters.still("failed", "kernel_lost")
     user.end()
     return longest
 
@@ -130,9 +143,44 @@ def memory(kind, bed, _env):
     if kind is Rds:
         user.serve()    # its connections go with its module only
     before = taken(user.host)
-    user.connect()
-    if protecting:
-        shift.protected(user.host, kind.QPS)
+    connect(user, bed)
     kib = (taken(user.host) - before) / kind.QPS
     user.end()
     return kib
+
+
+def pieces(node):
+    """What the module has in pieces of more than a page, by KiB: a record or a ledger, side rings.
+
+    Who has asked for a piece is its function that has called shift_kernel_zalloc().
+    """
+    found = {True: Counter(), False: Counter()}
+    for line in node.read("/proc/vmallocinfo").splitlines():
+        seen = re.search(r" (\w+)\S* \[rdma_shift\] pages=(\d+)", line)
+        if seen:
+            found["_cq_" not in seen.group(1)][4 * int(seen.group(2))] += 1
+    return found[True], found[False]
+
+
+def rings(kind, bed):
+    """The pieces of a connection: of the host, and of the other node."""
+    user = kind(bed)
+    user.serve()
+    connect(user, bed)
+    found = each(bed.nodes[:2], pieces)
+    user.end()
+    gone(bed)
+    wait_for("no record, ledger or side ring left", lambda: not any(
+        each(bed.nodes[:2], lambda node: sum(pieces(node), Counter()))))
+    return found
+
+
+def all_rings(bed):
+    """Name, records and ledgers, side rings. A data queue of nvme is what a second one adds."""
+    of_kinds = {kind: rings(kind, bed) for kind in (*USERS, NvmeTwo)}
+    two = of_kinds.pop(NvmeTwo)
+    for kind, found in of_kinds.items():
+        yield f"{kind.NAME}: host", *found[0]
+        yield f"{kind.NAME}: other node", *found[1]
+    for name, more, less in zip(("host", "other node"), two, of_kinds[Nvme]):
+        yield f"nvme, a data queue: {name}", *(a - b for a, b in zip(more, less))
