@@ -66,7 +66,8 @@ VARIANTS = {
             "softirq", "workqueue*", "unbound*", "direct, *", "a key *", "a FETCH_ADD *")),
         # QPs end as after a controller's reset
         *(f"kernel_life: nvme: {name}" for name in (
-            "the server *", "a namespace *", "the host's driver *", "the backup's device *")),
+            "the server *", "a namespace *", "the host's driver *", "the backup's device *",
+            "a NIC that *", "rmmod and pair del *")),
         # figures: each program that is known, over each outage
         "program_matrix: *",
         # what the attacker says is the same without keys; proofs have tests of their own

@@ -1,17 +1,19 @@
 # SPDX-License-Identifier: GPL-2.0
-"""What becomes of users in the kernel besides cables: resets, removals, unloading.
+"""What becomes of users in the kernel besides cables: resets, removals, unloading, policies.
 
 Most of it happens while their QPs are on the backup, and the first rail of the host is dead.
 """
 
 from contextlib import contextmanager
+from functools import partial
 
 import shift
-from registry import BARE, STOCK, test
+from registry import BARE, STOCK, add, test
 from testbed import check, each, wait_for
 from ulp import Nvme, gone, quiet
 from ulp_work import Disk
-from nodes.failover import pull
+from nodes.dead_nic import AGAIN, ONCE, dead_nic, policies
+from nodes.failover import dropped, pull
 from nodes.kernel_failover import moved, working
 
 CONTROLLER = "/sys/class/nvme/nvme0"
@@ -172,3 +174,54 @@ def backup_goes(bed):
         shift.home(bed, user.QPS)
         work.finish()
         counters.still("failed", "illegal", "msg_bad", "kernel_lost")
+
+
+def doubt(word, bed):
+    """The target's NIC cannot be asked which of the host's commands it had, and has had none."""
+    with served(bed) as user, policies(bed, word, word):
+        work, counters = connected(bed, user)
+        with dead_nic(user.target):
+            bed.drop(user.host, 0, direction="out", opcode="RC_SEND_*")
+            wait_for("commands are lost", lambda: dropped(bed) > 8, 60)
+            pull(bed, "local")
+            if word == AGAIN:
+                moved(bed, counters, work)
+                check(counters.delta("doubtful")[0] > 0, "nothing was posted again in doubt")
+                counters.still("failed")
+                bed.plug_all()
+                shift.home(bed, user.QPS)
+            else:
+                wait_for("a QP has failed", lambda: sum(counters.delta("failed")) > 0, ENDED)
+                wait_for("none is left", lambda: not shift.qps(user.target), ENDED)
+                counters.still("doubtful")
+        counters.still("illegal", "msg_bad")
+        if word == ONCE:
+            recovered(bed, work)
+        work.more(2)
+        work.finish()
+
+
+for _word in AGAIN, ONCE:
+    add("kernel_life", f"nvme: a NIC that cannot be asked, {_word}", partial(doubt, _word),
+        state=BARE)
+
+
+@test("kernel_life", "nvme: rmmod and pair del are refused while it is connected", state=BARE)
+def refused(bed):
+    """At home and away, with a reason; nothing changes by asking, and afterwards they are not."""
+    def ask():
+        for node in bed.nodes[:2]:
+            said = node.run("rmmod rdma_shift")
+            check(said.status and "in use" in said.err, f"{node.name}: rmmod: {said.text}")
+            shift.refused(node, "pair", "del", "rxe0", says="users in the kernel")
+
+    # working() unloads the module at its end
+    with working(bed, Nvme) as (work, counters):
+        ask()
+        work.more(1)
+        away(bed, work, counters)
+        ask()
+        work.more(1)
+        bed.plug_all()
+        shift.home(bed, Nvme.QPS)
+        ask()
