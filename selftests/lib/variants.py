@@ -245,7 +245,8 @@ VARIANTS = {
             "drained and taken back", "a cable, then *", "both cables, *", "cables at random, *",
             "disconnected on the backup", "the module in one node only")),
         "kernel_failover: nvme: a filesystem, *, remote cable",
-        "kernel_users: *, 200 times", "kernel_users: nfs: *",
+        # kmemleak is asked after all tests, too
+        "kernel_users: *, 12 times",
         # "bound before and after, and home again" goes the same way in a fifth of the time
         "random_schedule: 1 of seed *", "random_schedule: 12 of seed *",
         # the code that these run is run by the other tests of this kernel, too
