@@ -62,14 +62,16 @@ def cable(side, rounds, kind, program, bed):
         check(sum(counters.delta("faults")) >= rounds, "faults were not counted")
 
 
-def silent(kind, bed):
-    """The path loses all packets, and no port says so."""
-    with working(bed, kind) as (work, counters):
-        goes_silent(bed)
-        moved(bed, counters, work)
-        check(dropped(bed) > 0, "no packet was dropped")
-        bed.undrop()
-        shift.home(bed, kind.QPS)
+def silent(kind, bed, rounds=1, program=None):
+    """The path loses all packets, and no port says so; the QPs go home, again and again."""
+    with working(bed, kind, program) as (work, counters):
+        for number in range(rounds):
+            goes_silent(bed)
+            moved(bed, counters, work, 2 * number + 1)
+            check(dropped(bed) > 0, "no packet was dropped")
+            bed.undrop()
+            shift.home(bed, kind.QPS)
+            work.more(1)
 
 
 def drained(kind, bed):
@@ -282,6 +284,8 @@ for _name, _test in (("local cable", partial(cable, "local", 1, NvmeSrq, None)),
                      ("others join while it is away", others_join),
                      ("disconnected on the backup", partial(ends_away, NvmeSrq))):
     add("kernel_failover", f"{NvmeSrq.NAME}, {_name}", _test, MAIN, BARE)
+add("kernel_failover", "nvme: silent loss, ten times",
+    partial(silent, Nvme, rounds=10, program=Fio), FULL, BARE)
 add("kernel_failover", "nvme: a retry kills a QP", one_lost, FULL, BARE)
 add("kernel_failover", "nfs: on ext4, remote cable", partial(cable, "remote", 1, NfsOnDisk, Tree),
     STOCK, BARE)
