@@ -68,7 +68,7 @@ VARIANTS = {
         # QPs end as after a controller's reset
         *(f"kernel_life: nvme: {name}" for name in (
             "the server *", "a namespace *", "the host's driver *", "the backup's device *",
-            "a NIC that *", "rmmod and pair del *")),
+            "a NIC that *", "rmmod and pair del *", "register_always=N, remote cable")),
         # figures: each program that is known, over each outage
         "program_matrix: *",
         # what the attacker says is the same without keys; proofs have tests of their own

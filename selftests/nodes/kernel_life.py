@@ -8,10 +8,10 @@ from contextlib import contextmanager
 from functools import partial
 
 import shift
-from registry import BARE, STOCK, add, test
+from registry import BARE, FULL, STOCK, add, test
 from testbed import check, each, wait_for
 from ulp import Nvme, gone, quiet
-from ulp_work import Disk
+from ulp_work import Disk, Fio
 from nodes.dead_nic import AGAIN, ONCE, dead_nic, policies
 from nodes.failover import dropped, pull
 from nodes.kernel_failover import moved, working
@@ -225,3 +225,27 @@ def refused(bed):
         bed.plug_all()
         shift.home(bed, Nvme.QPS)
         ask()
+
+
+class OneKey(Nvme):
+    """The host gives the target the key of all of its memory, but for what is in pieces."""
+
+    NAME = "nvme: register_always=N"
+    DRIVER = "register_always=N"
+
+
+def one_key(side, bed):
+    """The target reads and writes the host's memory by a key that no request has registered."""
+    with working(bed, OneKey, Fio) as (work, counters):
+        pull(bed, side)
+        moved(bed, counters, work)
+        bed.plug_all()
+        shift.home(bed, OneKey.QPS)
+        pull(bed, side)
+        moved(bed, counters, work, 3)
+        bed.plug_all()
+        shift.home(bed, OneKey.QPS)
+
+
+for _side in "local", "remote":
+    add("kernel_life", f"{OneKey.NAME}, {_side} cable", partial(one_key, _side), FULL, BARE)
