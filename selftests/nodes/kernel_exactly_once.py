@@ -21,13 +21,18 @@ def lose_requests(bed, opcode="RC_SEND_*"):
 
 
 def lose_answers(bed, work):
-    """Neither end hears any more that its requests were executed, and the other one sees them."""
+    """Neither end hears any more that its requests were executed, and the other one sees them.
+
+    Links lose theirs as well, and may have the QPs moved before that is seen here.
+    """
+    counters = shift.Counters(bed)
     for direction in "in", "out":
         bed.drop(bed.nodes[0], 0, direction=direction, opcode="RC_ACK")
 
     def executed():
         sender, receiver = work.counts()
-        return sender["answered"] > max(sender["ended"], receiver["ended"])
+        return (sender["answered"] > max(sender["ended"], receiver["ended"]) or
+                min(counters.delta("switches")) >= work.user.QPS)
     wait_for("requests that were executed, without an answer", executed, 60)
 
 
