@@ -139,7 +139,7 @@ def nvme_untouched(bed):
     check("SMC-R" in bed.nodes[0].run("dmesg").out, "nobody says why SMC-R is not protected")
 
 
-@test("kernel_users", "nfs: more requests at a time than are recorded", state=BARE)
+@test("kernel_users", "more requests at a time than are recorded", state=BARE)
 def nfs_many(bed):
     """A QP whose record would be too large works, and is shown as unprotected."""
     shift.setup(bed)
