@@ -22,8 +22,8 @@
 #include "pure/post_ring.h"
 
 /*
- * A record of one queue may be so large.  That of NFS takes 1.5 MiB for its usual 128 requests under
- * way, on rxe, and grows with them.
+ * A record of one queue may be so large.  That of NFS takes 1.5 MiB on rxe for its usual 128
+ * requests at a time, and grows with them.
  */
 #define QUEUE_MEMORY_MAX	(32u << 20)
 

@@ -147,7 +147,7 @@ class Files(Jobs):
                 done <{self.MOUNT}/file{job}""" for job in range(jobs)])
 
     def pages(self):
-        """Pages that were taken from files, that were written to disks, and that were read again."""
+        """Pages that were taken from files, were written to disks, and were read again."""
         lines = dict(line.split() for line in self.node.read("/proc/vmstat").splitlines())
         return (int(lines["pgsteal_kswapd"]) + int(lines["pgsteal_direct"]),
                 int(lines["nr_written"]), int(lines["workingset_refault_file"]))

@@ -17,7 +17,8 @@
  * With pushes=1 completions are pushed as well that no device has: kernel_push.c.  With cost=N it
  * only tells what its calls cost: kernel_cost.c.  With full=1 it only drains full queues:
  * kernel_full.c.  With mistake=1 it only posts what fails: kernel_mistake.c.  So far two QPs of one
- * device are connected to each other, and it never stays: loading it gives -EAGAIN if all went well.
+ * device are connected to each other, and it never stays: loading it gives -EAGAIN if all went
+ * well.
  *
  * With stream=send on one node and stream=receive on another one it stays, as a stream of requests
  * between both of which each is checked: kernel_stream.c.
