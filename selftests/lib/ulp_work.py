@@ -111,32 +111,33 @@ class Swap(Jobs):
 
 
 class Files(Jobs):
-    """Files on the disk, in a memory that is too small for their pages.
+    """Files on the disk, of processes that may have less memory than the files' pages take.
 
-    Who needs memory takes it from them. Pages that were changed have to be written for that, and
-    whoever carries what is written may have to wait for that memory.
+    Whoever takes a page more gives up others first. Pages that were changed have to be written for
+    that, and whoever carries what is written may have to wait for that memory.
     """
 
     WARM = 1
-    SIZE = 24       # MiB of each file
-    SPARE = 48      # MiB that are left for all of them
+    SIZE = 16       # MiB of each file
+    MEMORY = 16     # MiB for all of them
     ROUND = 300     # pages
     MOUNT = "/small"
+    CGROUPS = "/sys/fs/cgroup"
+    GROUP = f"{CGROUPS}/small"
 
     def __init__(self, user, jobs=4):
         node = user.host
         node.push("/sbin/mke2fs", "/sbin/e2fsck")
         node.must(f"""set -e
+            grep -q ' {self.CGROUPS} ' /proc/mounts || mount -t cgroup2 none {self.CGROUPS}
+            echo +memory >{self.CGROUPS}/cgroup.subtree_control
+            mkdir -p {self.GROUP} {self.MOUNT}
+            echo {self.MEMORY}M >{self.GROUP}/memory.high
             mke2fs -q -t ext4 {user.DISK}
-            mkdir -p {self.MOUNT} /hog
             mount -t ext4 {user.DISK} {self.MOUNT}
-            mount -t ramfs none /hog
-            left=$(awk '$1 == "MemAvailable:" {{ print int($2 / 1024) }}' /proc/meminfo)
-            dd if=/dev/urandom of=/tmp/wrote bs=1M count=1 2>/dev/null
-            # of memory that nobody can take
-            dd if=/dev/zero of=/hog/all bs=1M count=$((left - {self.SPARE})) 2>/dev/null""",
-                  timeout=300)
+            dd if=/dev/urandom of=/tmp/wrote bs=1M count=1 2>/dev/null""", timeout=300)
         super().__init__(user, [f"""
+                echo $$ >{self.GROUP}/cgroup.procs
                 for part in $(seq {self.SIZE}); do
                     echo {job} $n $part
                     cat /tmp/wrote
@@ -147,22 +148,25 @@ class Files(Jobs):
                 done <{self.MOUNT}/file{job}""" for job in range(jobs)])
 
     def pages(self):
-        """Pages that were taken from files, were written to disks, and were read again."""
-        lines = dict(line.split() for line in self.node.read("/proc/vmstat").splitlines())
-        return (int(lines["pgsteal_kswapd"]) + int(lines["pgsteal_direct"]),
-                int(lines["nr_written"]), int(lines["workingset_refault_file"]))
+        """Pages that the processes gave up, and pages that were written to disks."""
+        return tuple(int(self.node.must(f"awk '$1 == \"{name}\" {{ print $2 }}' {path}"))
+                     for name, path in (("pgsteal", f"{self.GROUP}/memory.stat"),
+                                        ("nr_written", "/proc/vmstat")))
 
     def more(self, count=1, timeout=300):
-        """Wait until so many times some pages were taken, and written."""
+        """Wait until so many times some pages were given up, and written."""
         then = self.pages()
-        wait_for(f"{count} times {self.ROUND} pages taken, and written", lambda: all(
-            now - before >= self.ROUND * count for now, before in zip(self.pages()[:2], then))
+        wait_for(f"{count} times {self.ROUND} pages given up, and written", lambda: all(
+            now - before >= self.ROUND * count for now, before in zip(self.pages(), then))
             or self.ended(), timeout)
         check(not self.ended(), "\n".join(job.tail() for job in self.jobs))
 
     def finish(self, timeout=600):
         super().finish(timeout)
-        self.node.must(f"umount {self.MOUNT} /hog && e2fsck -f -n {self.user.DISK}", timeout=300)
+        self.node.must(f"""set -e
+            umount {self.MOUNT}
+            e2fsck -f -n {self.user.DISK}
+            rmdir {self.GROUP}""", timeout=300)
 
 
 class Tree(Jobs):

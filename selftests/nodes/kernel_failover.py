@@ -290,7 +290,7 @@ add("kernel_failover", "nvme: a retry kills a QP", one_lost, FULL, BARE)
 add("kernel_failover", "nfs: on ext4, remote cable", partial(cable, "remote", 1, NfsOnDisk, Tree),
     STOCK, BARE)
 for _side in SIDES:
-    add("kernel_failover", f"nvme: a filesystem, and little memory left, {_side} cable",
+    add("kernel_failover", f"nvme: a filesystem, and too little memory, {_side} cable",
         partial(cable, _side, 1, Nvme, Files), MAIN, BARE)
     # on the debug kernel a node without any memory does not answer the lab any more
     add("kernel_failover", f"nvme: swap, and no memory left, {_side} cable",
