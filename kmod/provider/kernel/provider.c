@@ -95,8 +95,12 @@ static bool kernel_still(struct shift_qp *sqp, u32 *done)
  * shift_kernel_cause - the op cause
  * @sqp: the QP; ledger_lock.
  *
- * A receive may be polled as flushed before the send that has failed, which is in another CQ.  Some
- * drivers complete a send that could not be sent as flushed, too: that counts as a local error.
+ * A receive may be polled as flushed before the send that has failed, which is in another CQ.
+ *
+ * Flushes that follow from no error count as a fault of the device.  rxe of 6.12 ends a QP so whose
+ * first retransmission executes a registration again that was done, or whose packet the interface
+ * refuses.  If the responder has ended it instead, the peer has the error: it does not consent, or
+ * what it has posted fails on the backup, too.
  *
  * Return: enum ib_wc_status; 0: none.
  */
@@ -108,7 +112,7 @@ u32 shift_kernel_cause(struct shift_qp *sqp)
 	if (!READ_ONCE(kernel->cause) && READ_ONCE(kernel->flushed))
 		shift_kernel_cq_drain(sqp->scq);
 	return READ_ONCE(kernel->cause) ?:
-	       READ_ONCE(kernel->flushed) ? IB_WC_LOC_QP_OP_ERR : 0;
+	       READ_ONCE(kernel->flushed) ? IB_WC_RETRY_EXC_ERR : 0;
 }
 
 static void kernel_first_error(struct shift_qp *sqp, u32 status)
