@@ -118,8 +118,8 @@ class Files(Jobs):
     """
 
     WARM = 1
-    SIZE = 16       # MiB of each file
-    MEMORY = 16     # MiB for all of them
+    SIZE = 8        # MiB of each file
+    MEMORY = 8      # MiB for all of them
     ROUND = 300     # pages
     MOUNT = "/small"
     CGROUPS = "/sys/fs/cgroup"

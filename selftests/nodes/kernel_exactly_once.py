@@ -56,7 +56,8 @@ def story(kind, bed):
         pull(bed, "remote")
         moved(bed, before, work)
         executed = before.delta("executed")
-        check(min(executed) > 0, f"executed: {executed}")
+        # the QPs may be moved before an end has missed an answer
+        check(sum(executed) > 0, f"executed: {executed}")
         comes_home(bed, work)
         check(sum(counters.delta("faults")) >= 2, "faults were not counted")
 
