@@ -236,8 +236,8 @@ VARIANTS = {
             "softirq", "softirq, *", "workqueue", "unbound*", "direct*", "a key *",
             "a FETCH_ADD *")),
         "kernel_failover: mlx5: *",
-        # one of NVMe, and one of NFS
-        "kernel_failover: rds: local cable", "kernel_failover: iser: local cable",
+        # one of NVMe, on which a filesystem is, and one of NFS
+        *(f"kernel_failover: {user}: local cable" for user in ("nvme", "rds", "iser")),
         *(f"kernel_failover: nvme: the target has SRQs, {name}" for name in (
             "* cable", "a cable, *", "disconnected *")),
         *(f"kernel_failover: *: {name}" for name in (
