@@ -421,16 +421,15 @@ SHORT = ("control: *", "random_schedule: *",
          "second_failure: a cable goes in the handshake, after 2 packets, all come back")
 # These connect by RDMA CM, for which the device is loaded in another way (mlx5_cm.py).
 BY_CM = ("programs: rping*", "programs: ucmatose", "programs: timewait *",
-         "programs: qperf rc_bi_bw", "programs: rcopy*", "programs: riostream")
+         "programs: qperf *", "programs: rcopy*", "programs: riostream")
 # What the device cannot do: to come back under an application's hands; windows; events of
 # solicited receives only; UD, of which UCX has a QP for each connection. What of mlx5 is not
-# protected: a CQ that a flush would overrun; QPs without a send queue, as qperf's are at the end
-# that only receives. SRQs have tests of their own (mlx5_srq.py). Atomics, which the kernel's driver
-# does not post, stay: see the tests above. What libmlx5 does otherwise: at RESET it drops what was
-# not polled, and it may wake once more than it was asked to. Open MPI's libfabric finds its device
-# by an address, which is the one below. kmemleak is looked at once.
-LEFT_OUT = ("perftest: *srq*", "perftest: ib_atomic*", "programs: qperf rc_bw*",
-            "programs: qperf rc_rdma_*", "programs: Open MPI*", "programs: UCX*",
+# protected: a CQ that a flush would overrun. SRQs have tests of their own (mlx5_srq.py). Atomics,
+# which the kernel's driver does not post, stay: see the tests above. What libmlx5 does otherwise:
+# at RESET it drops what was not polled, and it may wake once more than it was asked to. Open
+# MPI's libfabric finds its device by an address, which is the one below. kmemleak is looked at
+# once.
+LEFT_OUT = ("perftest: *srq*", "perftest: ib_atomic*", "programs: Open MPI*", "programs: UCX*",
             "programs: pyverbs*", "*: *--srq",
             "exactly_once: one fadd *", "exactly_once: one cas *", "after_failover: atomics: *",
             "exactly_once: the answer to one fadd *", "exactly_once: the answer to one cas *",
