@@ -193,5 +193,5 @@ static const struct ctl_cmd cmds[] = {
 };
 
 const struct ctl_object ctl_qp = {
-	"qp", cmds, "QPs of applications: protected, or why not"
+	"qp", cmds, "QPs of applications and of kernel users: protected, or why not"
 };

@@ -27,7 +27,7 @@ static bool is_loaded(const struct shift_sync_keys *s, const struct shift_kernel
  * @k: as just read
  * @config: the configuration
  *
- * Return: false if the kernel has none, although it should: no peer must be set.
+ * Return: false if the kernel has none, although it should: no pair and no peer must be set.
  */
 bool shift_sync_keys(struct shift_sync_keys *s, struct shift_kernel *k,
 		     const struct shift_config *config)
@@ -48,7 +48,7 @@ bool shift_sync_keys(struct shift_sync_keys *s, struct shift_kernel *k,
 		if (k->keys)
 			s->told = 0;
 		else
-			log_warn_once(&s->told, "the kernel has no key of %s; no peer is set without it; load it with: systemctl reload shiftd",
+			log_warn_once(&s->told, "the kernel has no key of %s; no pair and no peer is set without it; load it with: systemctl reload shiftd",
 				      config->auth_file);
 		return k->keys;
 	}
@@ -57,7 +57,7 @@ bool shift_sync_keys(struct shift_sync_keys *s, struct shift_kernel *k,
 	n = shift_keys_load(config->auth_file, err, sizeof(err));
 	if (n < 0) {
 		log_warn_once(&s->told, "%s; %s", err, k->keys ?
-			      "the keys of before are kept" : "no peer is set without it");
+			      "the keys of before are kept" : "no pair and no peer is set without it");
 		return k->keys;
 	}
 	log_info("keys: %d of %s", n, config->auth_file);

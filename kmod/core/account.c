@@ -10,11 +10,11 @@
  * runs: what the application locks itself stays within its limit, and the module pins nothing
  * while both together are above the limit.
  *
- * Pages of a mirror count already, for the MR that is mirrored.  The driver that pins or unpins
- * them counts them once more, and can neither be kept from it nor be asked when it does so.  So
- * they count twice for a while, and never not at all: nobody can lock more than his limit.  Who is
- * refused meanwhile tries again, alone, when none count twice: also who was refused beside another
- * one is in doubt, since ib_umem_get() counts what it refuses for a moment.
+ * Pages of a mirror are counted already, for the MR that is mirrored.  The backup's driver counts
+ * them once more when it pins or unpins them, which cannot be prevented.  So they count twice for
+ * a while, but always at least once: nobody can lock more than his limit.  A verb that is refused
+ * meanwhile is tried again alone, when no page counts twice.  So is one that was refused beside
+ * another verb, because ib_umem_get() counts even what it refuses for a moment.
  *
  * A failover costs everybody on the node a moment, and a process can cause one by saying that a
  * path is broken.  It can do so for all of its QPs at once, and for each of them a few times a
@@ -69,7 +69,7 @@ struct shift_account {
 #define YIELD_MS	100	/* a mirror for so long for such verbs */
 /* No verb but one that registers memory locks more pages at once. */
 #define RINGS_MAX	((256ul << 20) >> PAGE_SHIFT)
-#define SPEND_NS	(60ull * NSEC_PER_SEC)	/* after that it is all there again */
+#define SPEND_NS	(60ull * NSEC_PER_SEC)	/* a spent allowance is whole again after it */
 
 /* May be changed at any time. */
 static unsigned int claims = 4;
@@ -263,7 +263,7 @@ static void account_yield(struct shift_account *account)
 				   msecs_to_jiffies(YIELD_MS));
 }
 
-/* Can pages that count twice be the reason that a verb is refused which locks rings? */
+/* May a verb that locks rings have been refused only because pages of mirrors count twice? */
 static bool account_is_near(const struct shift_account *account)
 {
 	unsigned long limit = rlimit(RLIMIT_MEMLOCK) >> PAGE_SHIFT;
@@ -471,8 +471,8 @@ void shift_account_objects(struct shift_account *account, int n)
  * shift_account_spend - may the process cause one more failover now?
  * @account: of the process.
  *
- * Each one costs a share of SPEND_NS.  What a process has spent is the time until which it has to
- * wait for its whole allowance; it may be in debt for SPEND_NS at most.
+ * Each one costs a share of SPEND_NS.  What a process has spent is noted as the time at which its
+ * allowance is whole again; that is SPEND_NS ahead at most.
  *
  * Context: any.
  */

@@ -51,12 +51,12 @@ typedef void shift_cqe_fn(void *arg, u64 wr_id, u32 status, u32 qpn);
  * the device, and asked of the device's.
  */
 #define SHIFT_PROVIDES_WINDOWS		BIT(0)	/* QPs with memory windows can be protected */
-/* and what such a QP has completed stays in CQs of the kernel */
-#define SHIFT_PROVIDES_RESET_PSN	BIT(1)	/* a QP tells in RESET how far it got, not in ERR */
+/* not in ERR; and CQs of the kernel keep what a QP in RESET has completed */
+#define SHIFT_PROVIDES_RESET_PSN	BIT(1)	/* a QP tells in RESET how far it got */
 #define SHIFT_PROVIDES_SEND_KICKS	BIT(2)	/* no doorbell of one that is away is heard: KICK */
 #define SHIFT_PROVIDES_STATE		BIT(3)	/* a query of a QP never waits for a device */
 #define SHIFT_PROVIDES_KERNEL		BIT(4)	/* QPs of users in the kernel can be protected */
-#define SHIFT_PROVIDES_OWN_RECORD	BIT(5)	/* errors kept back are of work in the rings */
+#define SHIFT_PROVIDES_OWN_RECORD	BIT(5)	/* an error kept back is of a recorded request */
 #define SHIFT_PROVIDES_LOCAL_TWICE	BIT(6)	/* a retry does REG_MR and LOCAL_INV once more */
 
 /**

@@ -103,7 +103,7 @@ static inline bool shift_qp_is_moved(const struct shift_qp *sqp)
 	return sqp->fo.path || test_bit(SHIFT_QPB_FENCED, &sqp->pend.flags);
 }
 
-/* Is its own QP not what the application's verbs are about?  sqp->lock */
+/* Are the application's verbs not for its own QP, which was left or stopped?  sqp->lock */
 static inline bool shift_qp_is_away(const struct shift_qp *sqp)
 {
 	lockdep_assert_held(&sqp->lock);
@@ -132,8 +132,8 @@ static inline void shift_gate_write(const struct shift_qp *sqp, u32 flags)
 }
 
 /*
- * Why can the QP not leave its path?  NONE: it can.  What it lacks keeps no QP on the backup.  Any
- * context.
+ * Why can the QP not leave its path?  NONE: it can.  What is missing on the backup does not matter
+ * to a QP that is there already.  Any context.
  */
 static inline enum shift_reason shift_qp_reason(const struct shift_qp *sqp, u8 path)
 {

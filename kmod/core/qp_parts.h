@@ -143,7 +143,7 @@ struct shift_qp_app {
  * @unfenced: a NIC could not be asked since the last RUN.
  * @stuck: on its default NIC it held work that cannot be moved when it looked last.
  * @cause: why it leaves its path.
- * @moves: that goes back to a move, whoever of the two ends or of its SRQ's QPs was asked to.
+ * @moves: an operator's move is the cause; it, its peer or another QP of its SRQ was asked to.
  * @began_ns: ktime: when the failover under way began.
  * @deadline_ns: ktime: when the present state ends.
  * @resends: copies that were sent since that time began.

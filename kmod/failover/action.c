@@ -56,7 +56,8 @@ static enum shift_event act_ask(struct shift_qp *sqp)
 		sqp->fo.asks = 0;
 	}
 	sqp->fo.to = sqp->handback.ask ? SHIFT_PATH_OWN : shift_path_choose(sqp);
-	if (sqp->handback.aborted)	/* it was wanted, and is off, unless its path is dead */
+	/* to go back to the proxy QP at home is a part of the move; to the backup is for a fault */
+	if (sqp->handback.aborted)
 		shift_failover_because(sqp, cause, sqp->fo.to == SHIFT_PATH_HOME);
 	sqp->handback.ask = false;
 	if (!sqp->fo.asks++ && sqp->fo.to != SHIFT_PATH_OWN && !sqp->handback.aborted) {

@@ -167,8 +167,8 @@ bool shift_qp_is_mute(struct shift_qp *sqp, bool anew)
 	if (!sqp->rings.provider->mrs->mute(sqp, anew))
 		return false;
 	shift_stat_inc(SHIFT_STAT_STALLED);
-	pr_warn_ratelimited("%s qp %u: nothing completed for %u ms\n", sqp->sdev->name, sqp->qpn,
-			    SHIFT_WATCH_MS);
+	pr_warn_ratelimited("%s qp %u: nothing completed for %llu ms\n", sqp->sdev->name, sqp->qpn,
+			    div_u64(shift_scaled_ns(SHIFT_WATCH_MS), NSEC_PER_MSEC));
 	return true;
 }
 

@@ -102,9 +102,9 @@ static bool is_queued(const struct shift_msg *m)
 }
 
 /*
- * May the peer send this?  Each message may cost a pass of the QP's work item, or a fence.  What
- * finds that it will run anyway costs no pass of its own: so copies, of which there are many while
- * thousands of QPs wait for their turn, do not count for the node.
+ * May the peer send this?  Each message may cost a pass of the QP's work item, or a fence.  One
+ * that comes while the work item is queued already costs no pass of its own, and does not count for
+ * the node.  Copies are such messages: there are many while thousands of QPs wait for their turn.
  */
 static bool is_heard(struct shift_qp *sqp, struct shift_link *link, const struct shift_msg *m)
 {

@@ -316,7 +316,7 @@ static void handle_deadline(struct shift_qp *sqp)
 		shift_failover_event(sqp, SHIFT_EV_ALONE, NULL);
 		return;
 	}
-	/* who is late itself does not call the peer mute before that could answer to copies */
+	/* if this end is late itself, the peer gets some copies before it is taken for mute */
 	if (shift_fsm_deadline_ms(sqp->fo.state) &&
 	    (ktime_get_ns() < sqp->fo.deadline_ns ||
 	     (sqp->fo.resends < SHIFT_RESENDS_MIN && shift_deadline_is_patient(sqp)))) {
@@ -328,7 +328,7 @@ static void handle_deadline(struct shift_qp *sqp)
 		return;
 	}
 	if (shift_path_outage(sqp)) {
-		/* what was asked in the dark, nobody has heard */
+		/* no question has arrived while no path worked */
 		sqp->fo.asks = min_t(u8, sqp->fo.asks, 1);
 		shift_stat_inc(SHIFT_STAT_OUTAGES);
 		shift_deadline_start(sqp, sqp->fo.state);
@@ -505,7 +505,7 @@ static bool machine_round_reserved(struct shift_qp *sqp)
 void shift_failover_work(struct work_struct *work)
 {
 	struct shift_qp *sqp = container_of(work, struct shift_qp, pend.work);
-	/* what lasts of it is the process' */
+	/* memory that outlives this work is charged to the process */
 	struct mem_cgroup *old = set_active_memcg(sqp->app.memcg);
 	int rounds = 8;
 

@@ -29,8 +29,9 @@
 #define SHIFT_LINK_CLASS	0xfc	/* what of a traffic class names it: the rest is ECN's */
 
 /*
- * What a peer may send for work items of QPs, for each use that one of them makes of its links, and
- * as much as for so many beside that.  Documentation/internals/links.md, "Rates".
+ * The messages that a peer may send for work items of QPs: HEARD_MOST at a time and one more each
+ * HEARD_NS, for each use that a QP makes of its links, and for HEARD_BASE uses more.
+ * Documentation/internals/links.md, "Rates".
  */
 #define SHIFT_LINK_HEARD_NS	(125 * NSEC_PER_MSEC)
 #define SHIFT_LINK_HEARD_MOST	256

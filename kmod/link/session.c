@@ -152,7 +152,7 @@ static struct shift_bucket *session_heard(struct shift_link *link)
 	return link->session ? &link->session->heard : &link->heard;
 }
 
-/* What that is sized by: the uses that QPs make of the peer's links, and what is there without. */
+/* How large a peer's allowance is: a base, and a share for each use of its links by a QP. */
 static u32 session_uses(const struct shift_link *link)
 {
 	u32 uses = SHIFT_LINK_HEARD_BASE;

@@ -63,7 +63,7 @@ struct shift_link *shift_link_unuse(struct shift_link *link, struct shift_link_u
 	return lane;
 }
 
-/* What a QP hears of its link: silence is no news to one whose own class is not silent. */
+/* What a QP hears of a link that is silent: "down", if the class of its own is not silent. */
 static enum shift_link_news user_news(const struct shift_link_user *user,
 				      enum shift_link_news news)
 {

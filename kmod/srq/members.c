@@ -158,7 +158,7 @@ void shift_srq_leave(struct shift_qp *sqp)
 	shift_srq_drop_done(sqp);
 }
 
-/* What the device has in the ring is elsewhere, too, or is about to be; ssrq->lock. */
+/* Were receives taken over that the device's ring still has, or are about to be?  ssrq->lock. */
 static bool ring_is_stale(const struct shift_srq *ssrq)
 {
 	if (!shift_srq_is_one_way(ssrq))
@@ -209,7 +209,7 @@ void shift_srq_ended(struct shift_qp *sqp)
 	mutex_unlock(&ssrq->lock);
 }
 
-/* Will it yet be connected, and cannot empty the ring, so that it would be locked out? */
+/* Is it still to be connected, and cannot empty the ring first?  Then it could not be connected. */
 static bool member_needs_ring(const struct shift_qp *sqp)
 {
 	enum ib_qp_state state = READ_ONCE(sqp->app.state);

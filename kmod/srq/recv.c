@@ -379,7 +379,7 @@ int shift_srq_deliver(struct shift_qp *sqp, bool all)
 	return err;
 }
 
-/* Nobody has seen what a QP has received, and nobody will: the receives are as never used. */
+/* What a QP has received was shown to nobody and will not be: its receives are posted again. */
 static void srq_post_again(struct shift_qp *sqp)
 {
 	struct shift_srq *ssrq = sqp->srqm.ssrq;

@@ -159,7 +159,7 @@ static void mr_note_user(struct mr_note *note, u64 start, bool special)
 	mr_tried(note, err, SHIFT_REASON_MIRROR_MR);
 }
 
-/* An MR that is not counted any more: that may have been all that its PD's QPs waited for. */
+/* An MR does not lack a mirror any more.  If it was the last one, its PD's QPs are paired again. */
 static void mr_uncount(struct shift_mr *smr)
 {
 	enum shift_reason reason = smr->lacks;

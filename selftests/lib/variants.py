@@ -61,6 +61,7 @@ VARIANTS = {
         "kernel_failover: iser: silent loss",
         "kernel_failover: nvme: its neighbour *", "kernel_failover: nfs: its neighbour *",
         "kernel_failover: iser: its neighbour *",
+        *(f"kernel_failover: {user}: its interface *" for user in ("nvme", "nfs", "iser")),
         "kernel_users: *, 200 times", "kernel_users: nfs: *", "kernel_users: iser: *",
         # one way by which handlers are called, and the one in which none is
         *(f"kernel_exactly_once: {name}" for name in (
@@ -157,12 +158,13 @@ VARIANTS = {
         "kernel_failover: mlx5: *",
         # one of each user
         *(f"kernel_failover: *: {name}" for name in (
-            "remote cable", "its neighbour is lost", "* cable, ten times",
+            "remote cable", "its neighbour is lost", "its interface *", "* cable, ten times",
             "drained and taken back", "a cable, then *",
             "both cables, *", "cables at random, *", "disconnected on the backup",
             "the module in one node only")),
         *(f"kernel_failover: nvme: the target has SRQs, {name}" for name in (
             "* cable", "a cable, *", "disconnected *")),
+        "kernel_failover: rds: the peer's MAC *",
         "kernel_failover: nvme: silent loss", "kernel_failover: nfs: silent loss",
         "kernel_failover: iser: silent loss", "kernel_failover: rds: local cable",
         "kernel_failover: nvme: swap, *", "kernel_failover: nvme: a filesystem, *",
@@ -241,7 +243,8 @@ VARIANTS = {
         *(f"kernel_failover: nvme: the target has SRQs, {name}" for name in (
             "* cable", "a cable, *", "disconnected *")),
         *(f"kernel_failover: *: {name}" for name in (
-            "remote cable", "its neighbour is lost", "* cable, ten times", "silent loss",
+            "remote cable", "its neighbour is lost", "its interface *", "* cable, ten times",
+            "silent loss",
             "drained and taken back", "a cable, then *", "both cables, *", "cables at random, *",
             "disconnected on the backup", "the module in one node only")),
         "kernel_failover: nvme: a filesystem, *, remote cable",

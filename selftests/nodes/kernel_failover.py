@@ -11,6 +11,7 @@ from testbed import check, each, wait_for
 from ulp import Iser, Nfs, NfsOnDisk, Nvme, NvmeSrq, Rds, gone, quiet
 from ulp_work import Datagrams, Disk, Files, Fio, Swap, Tree
 from nodes.failover import SIDES, dropped, goes_silent, patience, pull
+from nodes.programs import interface_down
 
 WORK = {Nvme: Disk, NvmeSrq: Disk, Nfs: Tree, Rds: Datagrams, Iser: Disk}
 FAULTS = 12     # of a random schedule
@@ -179,6 +180,44 @@ def told_nothing(kind, bed):
         shift.home(bed, kind.QPS)
 
 
+def goes_down(kind, bed):
+    """The host's interface is taken down beside its cable, and is back: the neighbour goes too."""
+    with working(bed, kind) as (work, counters):
+        pull(bed, "local")
+        moved(bed, counters, work)
+        interface_down(bed)
+        work.more(2)
+        bed.plug_all()
+        shift.home(bed, kind.QPS)
+        work.more(1)
+        check(sum(counters.delta("faults")) > 0, "no fault was counted")
+
+
+def other_mac(bed):
+    """The peer's MAC address changes on a path that works: RDS is told, and connects anew."""
+    user = Rds(bed)
+    shift.setup(bed)
+    user.serve()
+    user.connect()
+    each(bed.nodes[:2], lambda node: shift.protected(node, user.QPS))
+    shift.wait_session(bed)
+    host, peer = bed.nodes[:2]
+    counters = shift.Counters(bed)
+    before = [row["qpn"] for row in shift.qps(host)]
+    mac = peer.read("/sys/class/net/rail0/address").strip()
+    try:
+        for to in "52:54:00:00:99:99", mac:
+            peer.must(f"ip link set rail0 address {to}")
+            host.must(f"ip neigh replace {peer.address(0)} lladdr {to} nud reachable dev rail0")
+        wait_for("RDS was told: its QP is another one", lambda: all(
+            row["qpn"] not in before for row in shift.qps(host)), 120)
+        counters.still("neighbours")
+    finally:
+        user.disconnect()
+    gone(bed)
+    shift.forget(bed)
+
+
 def others_join(bed):
     """Queues that share receives with those that are away are connected, work, and follow them.
 
@@ -271,6 +310,7 @@ def each_user(kind):
     for seed in range(1, 4):
         new(f"cables at random, {seed}", at_random, seed, kind)
     new("its neighbour is lost", told_nothing, kind)
+    new("its interface goes down and comes up", goes_down, kind)
     new("disconnected on the backup", ends_away, kind)
     new("the module in one node only", alone, kind)
 
@@ -286,6 +326,8 @@ for _name, _test in (("local cable", partial(cable, "local", 1, NvmeSrq, None)),
     add("kernel_failover", f"{NvmeSrq.NAME}, {_name}", _test, MAIN, BARE)
 add("kernel_failover", "nvme: silent loss, ten times",
     partial(silent, Nvme, rounds=10, program=Fio), FULL, BARE)
+add("kernel_failover", "rds: the peer's MAC address changes on a working path", other_mac, STOCK,
+    BARE)
 add("kernel_failover", "nvme: a retry kills a QP", one_lost, FULL, BARE)
 add("kernel_failover", "nfs: on ext4, remote cable", partial(cable, "remote", 1, NfsOnDisk, Tree),
     STOCK, BARE)
