@@ -47,9 +47,9 @@ void shift_kernel_flushed(struct shift_qp *sqp, const struct shift_cq *scq, cons
 
 	if (sqp->scq == sqp->rcq) {
 		flushed_of_either(sqp->kernel, wc->wr_id);
-	} else if (scq == sqp->rcq) {
+	} else {
 		spin_lock_irqsave(&queue->lock, flags);
-		shift_flushes_add(&sqp->kernel->flushes, true, false);
+		shift_flushes_add(&sqp->kernel->flushes, scq == sqp->rcq, false);
 		spin_unlock_irqrestore(&queue->lock, flags);
 	}
 }
@@ -86,6 +86,24 @@ u32 shift_kernel_recvs_left(struct shift_qp *sqp)
 	spin_lock_irqsave(&queue->lock, flags);
 	n = shift_post_ring_outstanding(&queue->ring) - queue->ring.kept;
 	n -= min(n, shift_flushes_recvs(&sqp->kernel->flushes, sends));
+	spin_unlock_irqrestore(&queue->lock, flags);
+	return n;
+}
+
+/**
+ * shift_kernel_flushes_seen - a number that changes when a flush of either queue was polled
+ * @sqp: a kernel user's QP.
+ *
+ * Context: any.
+ */
+u32 shift_kernel_flushes_seen(struct shift_qp *sqp)
+{
+	struct shift_kernel_queue *queue = &sqp->kernel->recv;
+	unsigned long flags;
+	u32 n;
+
+	spin_lock_irqsave(&queue->lock, flags);
+	n = sqp->kernel->flushes.errors;
 	spin_unlock_irqrestore(&queue->lock, flags);
 	return n;
 }

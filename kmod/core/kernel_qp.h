@@ -95,6 +95,7 @@ void shift_kernel_qp_state(struct shift_qp *sqp, enum ib_qp_state state);
 void shift_kernel_flushed(struct shift_qp *sqp, const struct shift_cq *scq, const struct ib_wc *wc);
 u32 shift_kernel_outstanding(struct shift_kernel_queue *queue);
 u32 shift_kernel_recvs_left(struct shift_qp *sqp);
+u32 shift_kernel_flushes_seen(struct shift_qp *sqp);
 int shift_kernel_flushes_reserve(struct shift_qp *sqp, struct shift_kernel_room *room);
 void shift_kernel_flushes_unreserve(struct shift_qp *sqp, const struct shift_kernel_room *room);
 

@@ -89,13 +89,12 @@ static int stop(struct shift_qp *sqp)
 }
 
 /*
- * In ERR: wait until all receives are completed or flushed, as long as some are, so that it is
- * known which of them were executed.  Sends need not be waited for: the peer knows.
+ * In ERR: wait until all receives are completed or flushed, so that it is known which of them were
+ * executed, as long as flushes come, be it of sends.  Sends need not be waited for: the peer knows.
  */
 static int wait_flushed(struct shift_qp *sqp)
 {
 	struct shift_flush_wait wait;
-	u32 left;
 	int err;
 
 	shift_flush_wait_begin(&wait, ktime_get_ns(), shift_scale(1),
@@ -103,10 +102,10 @@ static int wait_flushed(struct shift_qp *sqp)
 			       shift_kernel_outstanding(&sqp->kernel->recv));
 	for (;;) {
 		err = drain_once(sqp);
-		left = shift_kernel_recvs_left(sqp);
-		if (!err && !left)
+		if (!err && !shift_kernel_recvs_left(sqp))
 			return 0;
-		if (shift_flush_wait_is_over(&wait, ktime_get_ns(), left))
+		if (shift_flush_wait_is_over(&wait, ktime_get_ns(),
+					     shift_kernel_flushes_seen(sqp)))
 			return err ?: -ETIMEDOUT;
 		usleep_range(50, 100);
 	}
