@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 /* What a user in the kernel has posted while its QP was gated, and the QP then stays on its NIC. */
+#include "core/kernel_mr.h"
 #include "core/kernel_qp.h"
 #include "core/kernel_wr.h"
 #include "core/qp.h"
@@ -21,7 +22,10 @@ static int post_kept_sends(struct shift_qp *sqp, struct shift_kernel_queue *queu
 	spin_lock_irqsave(&queue->lock, flags);
 	while (queue->ring.kept && !err) {
 		shift_send_of_post(&wr, oldest_kept(&queue->ring), &inlined);
-		err = sqp->sdev->saved.post_send(sqp->qp, &wr.send, &bad);
+		/* RDS gives up a registration that takes longer than 100 ms, and the MR with it */
+		err = wr.send.opcode == IB_WR_REG_MR &&
+		      !shift_kernel_mr_is_there(sqp, wr.reg.key, wr.reg.mr) ? -EINVAL :
+		      sqp->sdev->saved.post_send(sqp->qp, &wr.send, &bad);
 		if (!err)
 			queue->ring.kept--;
 	}

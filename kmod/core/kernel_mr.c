@@ -90,23 +90,38 @@ static struct shift_mr *mr_of_op(const struct shift_qp *sqp, struct shift_kernel
 	return sqp->spd && shift_kernel_mr_local(op.opcode) ? mr_of(sqp->spd, op.key) : NULL;
 }
 
-/* The device has a registration, unless the peer has invalidated it since. */
+/*
+ * The device has a registration, unless the peer has invalidated it since.  As long as it may not
+ * have executed that, it may have the one before.
+ */
 static void mr_posted(struct shift_qp *sqp, struct shift_kernel_mr *kernel, u32 key, u8 path)
 {
+	struct shift_kernel_mr_on *on = &kernel->on[shift_path_device(path)];
+	struct shift_kernel_mr_on was = *on;
+
 	lockdep_assert_held(&kernel->lock);
 	WRITE_ONCE(kernel->owner, sqp);
-	if (!kernel->any_gone || kernel->gone != key)
-		kernel->on[shift_path_device(path)] =
-			(struct shift_kernel_mr_on) { .valid = true, .key = key };
+	if (kernel->any_gone && kernel->gone == key)
+		return;
+	*on = (struct shift_kernel_mr_on) { .valid = true, .key = key };
+	if (!was.valid)
+		return;
+	on->also = was.also || was.key != key;
+	on->older = was.also ? was.older : was.key;
 }
 
 static void mr_gone(struct shift_kernel_mr *kernel, u32 key, u8 path)
 {
+	struct shift_kernel_mr_on *on = &kernel->on[shift_path_device(path)];
+
 	lockdep_assert_held(&kernel->lock);
 	kernel->gone = key;
 	kernel->any_gone = true;
 	kernel->live = false;
-	kernel->on[shift_path_device(path)].valid = false;
+	if (on->also && on->older == key)
+		on->also = false;
+	else
+		on->valid = false;
 }
 
 /**
@@ -146,6 +161,7 @@ static void mr_executed(struct shift_qp *sqp, struct shift_kernel_mr *kernel,
 	}
 	mr_posted(sqp, kernel, op.key, path);
 	on->sure = on->valid && on->key == op.key;
+	on->also = on->also && !on->sure;
 	kernel->key = op.key;
 	kernel->access = op.access;
 	kernel->live = !kernel->any_gone || kernel->gone != op.key;
@@ -220,17 +236,47 @@ struct ib_mr *shift_kernel_mr_of(const struct shift_mr *smr, u8 path)
 	return path == SHIFT_PATH_BACKUP ? READ_ONCE(smr->mirror) : smr->mr;
 }
 
-/* Give the mirror the pages of a list, as the MR has them. */
+/* May the mirror be mapped now?  Who is told that it may not be has spoiled it for the other. */
+static bool mirror_map_begin(struct shift_kernel_mr *kernel)
+{
+	unsigned long flags;
+	bool busy;
+
+	spin_lock_irqsave(&kernel->lock, flags);
+	busy = kernel->mapping;
+	kernel->mapping = true;
+	kernel->clash |= busy;
+	spin_unlock_irqrestore(&kernel->lock, flags);
+	return !busy;
+}
+
+static void mirror_map_end(struct shift_kernel_mr *kernel, bool whole)
+{
+	unsigned long flags;
+
+	spin_lock_irqsave(&kernel->lock, flags);
+	kernel->unmapped = !whole || kernel->clash;
+	kernel->mapping = false;
+	kernel->clash = false;
+	spin_unlock_irqrestore(&kernel->lock, flags);
+}
+
+/*
+ * Give the mirror the pages of a list, as the MR has them.  iSER and rdma_rw map an MR anew before
+ * they post what invalidates it, so that a failover may just be mapping what it had before.
+ */
 static void mirror_map(struct shift_mr *smr, struct ib_mr *mirror, struct scatterlist *sg,
 		       int nents, unsigned int offset, unsigned int page_size, int mapped)
 {
 	int n;
 
+	if (!mirror_map_begin(smr->kernel))
+		return;
 	mirror->page_size = page_size;
 	n = mirror->device->ops.map_mr_sg(mirror, sg, nents, &offset);
 	if (n != mapped)
 		shift_stat_inc(SHIFT_STAT_MIRROR_FAILED);
-	WRITE_ONCE(smr->kernel->unmapped, n != mapped);
+	mirror_map_end(smr->kernel, n == mapped);
 }
 
 /* Is all that is mapped memory of the host?  The other NIC may not reach that of another device. */
@@ -281,9 +327,9 @@ void shift_kernel_mr_mapped(struct shift_mr *smr, struct scatterlist *sg, int ne
 		sg_dma_address(&map->sg[i]) = sg_dma_address(sg);
 		sg_dma_len(&map->sg[i]) = sg_dma_len(sg);
 	}
+	smr->kernel->unmapped |= !fits;
 	spin_unlock_irqrestore(&smr->kernel->lock, flags);
 	if (!fits) {
-		WRITE_ONCE(smr->kernel->unmapped, true);
 		/* its QPs stay where they are */
 		shift_pd_spoil(smr->spd, SHIFT_REASON_OPERATION);
 	} else if (!kept) {
@@ -296,6 +342,7 @@ static bool mirror_is_mapped(struct shift_mr *smr, struct ib_mr *mirror)
 {
 	struct shift_kernel_map map;
 	unsigned long flags;
+	bool mapped;
 
 	spin_lock_irqsave(&smr->kernel->lock, flags);
 	map = smr->kernel->map;
@@ -303,7 +350,10 @@ static bool mirror_is_mapped(struct shift_mr *smr, struct ib_mr *mirror)
 	spin_unlock_irqrestore(&smr->kernel->lock, flags);
 	if (map.nents)
 		mirror_map(smr, mirror, map.sg, map.nents, map.offset, map.page_size, map.mapped);
-	return !READ_ONCE(smr->kernel->unmapped);
+	spin_lock_irqsave(&smr->kernel->lock, flags);
+	mapped = !smr->kernel->mapping && !smr->kernel->unmapped;
+	spin_unlock_irqrestore(&smr->kernel->lock, flags);
+	return mapped;
 }
 
 /**
@@ -339,6 +389,26 @@ struct ib_mr *shift_kernel_mr_find(const struct shift_qp *sqp, u32 key, u8 path,
 	}
 	rcu_read_unlock();
 	return mr;
+}
+
+/**
+ * shift_kernel_mr_is_there - does the user still have the MR of a registration that was kept back?
+ * @sqp: the QP.
+ * @key: the key.
+ * @mr: the MR as it was posted; only compared.
+ *
+ * Context: any.
+ */
+bool shift_kernel_mr_is_there(const struct shift_qp *sqp, u32 key, const struct ib_mr *mr)
+{
+	struct shift_mr *smr;
+	bool there;
+
+	rcu_read_lock();
+	smr = mr_of(sqp->spd, key);
+	there = smr && smr->mr == mr;
+	rcu_read_unlock();
+	return there;
 }
 
 /**

@@ -22,10 +22,12 @@ struct shift_sge;
  * @valid: it may be registered there: as long as nobody knows that it was invalidated.
  * @sure: it is.
  * @key: with this key, by the numbers that the user knows.
+ * @also: or with the key @older: neither the end of that registration nor this one was seen.
+ * @older: the key of the registration before.
  */
 struct shift_kernel_mr_on {
-	bool valid, sure;
-	u32 key;
+	bool valid, sure, also;
+	u32 key, older;
 };
 
 /* Lists of so many pieces are kept; longer ones are mapped for the mirror at once. */
@@ -50,7 +52,7 @@ struct shift_kernel_map {
  * @node: in the table of kernel_mr.c, by @index, until dereg.
  * @smr: the shadow.
  * @index: of its keys.
- * @lock: protects the rest, but for @unmapped.  Innermost, any context.
+ * @lock: protects the rest.  Innermost, any context.
  * @owner: the QP that has registered it last; only compared.
  * @live: it is registered, by what was executed.
  * @key: the key of the last registration.
@@ -58,6 +60,7 @@ struct shift_kernel_map {
  * @gone: the key that was invalidated last, if @any_gone.  A peer's invalidation may be polled
  *	before the registration leaves the record.
  * @map: the last mapping, if it is for the mirror to follow.
+ * @mapping: somebody gives the mirror its pages; @clash: and somebody else wanted to, meanwhile.
  * @unmapped: the mirror could not be mapped as the MR was.
  * @on: by device: the default device, the backup.
  *
@@ -70,7 +73,7 @@ struct shift_kernel_mr {
 	u32 index;
 	spinlock_t lock;
 	const struct shift_qp *owner;
-	bool live, any_gone, unmapped;
+	bool live, any_gone, mapping, clash, unmapped;
 	u32 key, gone;
 	int access;
 	struct shift_kernel_mr_on on[2];
@@ -108,6 +111,7 @@ u32 shift_kernel_mr_shown(const struct shift_qp *sqp, u32 wire, u8 path);
 struct ib_mr *shift_kernel_mr_of(const struct shift_mr *smr, u8 path);
 struct ib_mr *shift_kernel_mr_find(const struct shift_qp *sqp, u32 key, u8 path, bool pages,
 				   u32 *wire);
+bool shift_kernel_mr_is_there(const struct shift_qp *sqp, u32 key, const struct ib_mr *mr);
 int shift_kernel_lkey(const struct shift_pd *spd, u32 lkey, u8 path, u32 *key);
 bool shift_kernel_rkey(const struct shift_pd *spd, const struct shift_mr *smr, u32 rkey, u32 *key);
 
