@@ -101,6 +101,15 @@ static int registrar_ready(struct shift_qp *sqp, struct shift_proxy *b)
 	return err;
 }
 
+/* An error has broken its QP: connect it anew.  A failover is not to wait for memory of another. */
+static int registrar_mend(struct shift_qp *sqp, struct shift_proxy *b)
+{
+	struct ib_qp_attr attr = { .qp_state = IB_QPS_RESET };
+
+	b->reg_connected = false;
+	return ib_modify_qp(b->reg_qp, &attr, IB_QP_STATE) ?: registrar_ready(sqp, b);
+}
+
 static int registrar_run(struct shift_qp *sqp, struct shift_proxy *b, struct ib_send_wr *wr)
 {
 	struct registration r = { .cqe.done = registered };
@@ -118,7 +127,7 @@ static int registrar_run(struct shift_qp *sqp, struct shift_proxy *b, struct ib_
 		err = -ETIMEDOUT;
 	if (!err && r.status)
 		err = -EIO;
-	if (err)
+	if (err && (err != -EIO || registrar_mend(sqp, b)))
 		shift_registrar_free(b);	/* and no completion of it comes later */
 	return err;
 }
