@@ -148,6 +148,8 @@ struct shift_qp_app {
  * @deadline_ns: ktime: when the present state ends.
  * @resends: copies that were sent since that time began.
  * @reacked_ns: ktime: when an answer to the peer was repeated.
+ * @broke_at: the oldest request when a proxy QP broke by flushes alone; users in the kernel.
+ * @breaks: how often one has broken so with that request.
  * @error_status: enum ib_wc_status: first error that was kept back.
  * @error_pos: position in the send CQ's ring at that time.
  * @error_rpos: position in the receive CQ's ring at that time.
@@ -177,6 +179,8 @@ struct shift_qp_failover {
 	u64 deadline_ns;
 	unsigned int resends;
 	u64 reacked_ns;
+	u64 broke_at;
+	unsigned int breaks;
 	u32 error_status;
 	u32 error_pos;
 	u32 error_rpos;

@@ -115,6 +115,7 @@ void shift_rkey_disuse(struct shift_qp *sqp, u32 rkey);		/* no lock */
 int shift_qp_stays(struct shift_qp *sqp, bool hopeful);
 void shift_qp_look(struct shift_qp *sqp);
 bool shift_qp_is_mute(struct shift_qp *sqp, bool anew);
+bool shift_qp_breaks_again(struct shift_qp *sqp);
 void shift_qp_look_asked(struct shift_qp *sqp);
 
 /**

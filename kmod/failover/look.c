@@ -17,8 +17,10 @@
 #include "failover/failover.h"
 #include "failover/internal.h"
 #include "provider/provider.h"
+#include "proxy/proxy.h"
 
-#define LOOK_MS	100	/* for QPs to look; scaled */
+#define LOOK_MS		100	/* for QPs to look; scaled */
+#define BREAKS_MOST	4	/* proxy QPs that break with the same request */
 
 static atomic_t looks;		/* QPs that were asked and have not looked yet */
 static DECLARE_WAIT_QUEUE_HEAD(looked);
@@ -170,6 +172,32 @@ bool shift_qp_is_mute(struct shift_qp *sqp, bool anew)
 	pr_warn_ratelimited("%s qp %u: nothing completed for %llu ms\n", sqp->sdev->name, sqp->qpn,
 			    div_u64(shift_scaled_ns(SHIFT_WATCH_MS), NSEC_PER_MSEC));
 	return true;
+}
+
+/**
+ * shift_qp_breaks_again - has a user in the kernel posted what no device executes?
+ * @sqp: the QP, locked, whose proxy QP has broken.
+ *
+ * rxe of 6.12 flushes all of a QP for that, and tells no error, as if its path had failed.  So it
+ * would break on each path, with the same request, for ever.
+ *
+ * Context: process context.
+ */
+bool shift_qp_breaks_again(struct shift_qp *sqp)
+{
+	u64 oldest;
+
+	lockdep_assert_held(&sqp->lock);
+	if (!sqp->kernel || shift_proxy_error(sqp) != IB_WC_WR_FLUSH_ERR ||
+	    !shift_path_works(sqp, sqp->fo.path))
+		return false;
+	spin_lock_bh(&sqp->ledger_lock);
+	oldest = shift_ledger_unfinished(&sqp->rec.ledger);
+	spin_unlock_bh(&sqp->ledger_lock);
+	if (sqp->fo.broke_at != oldest)
+		sqp->fo.breaks = 0;
+	sqp->fo.broke_at = oldest;
+	return ++sqp->fo.breaks >= BREAKS_MOST;
 }
 
 /* The QP looks because it was asked to; sqp->lock. */

@@ -254,6 +254,8 @@ static void handle_proxy_error(struct shift_qp *sqp)
 
 	if (!shift_proxy_error(sqp) || sqp->fo.state != SHIFT_ST_RUN || !sqp->fo.path)
 		return;
+	if (!own && shift_qp_breaks_again(sqp))
+		own = IB_WC_LOC_QP_OP_ERR;
 	if (own) {
 		shift_failover_fail(sqp, own);
 		return;
@@ -269,6 +271,10 @@ static void handle_kick(struct shift_qp *sqp)
 		if (shift_replay_pump(sqp))
 			shift_failover_fail(sqp, sqp->fo.stop_status);
 	} else if (sqp->fo.state == SHIFT_ST_FAIL || sqp->fo.state == SHIFT_ST_APP) {
+		/* a user in the kernel has found a gate shut that was opened before the QP ended */
+		if (sqp->kernel && sqp->fo.state == SHIFT_ST_APP && sqp->qp &&
+		    !shift_qp_is_moved(sqp) && !test_bit(SHIFT_QPB_DEAD, &sqp->pend.flags))
+			shift_provider_doorbell(sqp);
 		shift_replay_flush(sqp);
 	} else if (!test_bit(SHIFT_QPB_GATED, &sqp->pend.flags) &&
 		   !test_bit(SHIFT_QPB_FENCED, &sqp->pend.flags)) {

@@ -109,6 +109,24 @@ for _kind in Nvme, Nfs, Iser:
     for _rounds, _kernels in (12, MAIN), (200, STOCK):
         add("kernel_users", f"{_kind.NAME}: connect, write, read, disconnect, {_rounds} times",
             partial(again, _kind, _rounds), _kernels, BARE)
+
+
+@test("kernel_users", "an MR is registered twice", kernels=("6.12",), state=BARE)
+def registers_twice(bed):
+    """rxe flushes all and tells no error, as if a path failed: the QP moves, but not for ever."""
+    node = bed.nodes[0]
+    shift.setup(bed)
+    counters = shift.Counters(bed)
+    result = node.run(f"insmod {PREFIX}/rds_rdma.ko dev=rxe0 mistake=2", timeout=300)
+    # it never stays
+    check("temporarily unavailable" in result.err,
+          f"{result.text}\n{node.run('dmesg | grep rds_rdma:').out}")
+    counters.moved("faults")
+    check(counters.delta("failed")[0] == 1, "it has not failed")
+    counters.still("illegal", "kernel_lost")
+    shift.forget(bed)
+
+
 add("kernel_users", f"{NvmeSrq.NAME}: connect, write, read, disconnect, 12 times",
     partial(again, NvmeSrq, 12), state=BARE)
 

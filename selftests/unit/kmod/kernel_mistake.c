@@ -1,32 +1,60 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
  * A kernel user's QP, connected to itself and protected, is given a request that fails on each
- * device: a key is invalidated that names nothing.  The user sees an error in any case.
+ * device: a key is invalidated that names nothing, or an MR is registered that is registered.  The
+ * user sees an error in any case.
  */
 #define pr_fmt(fmt) KBUILD_MODNAME ": " fmt
 
+#include <linux/slab.h>
 #include "kernel_user.h"
 
 #define NO_KEY		0x00800011	/* in the range of rxe's MRs, and none of them */
 
-static int post_mistake(struct kernel_user *u, struct ib_qp *qp)
+static int post_and_wait(struct kernel_user *u, struct ib_qp *qp, const struct ib_send_wr *wr)
+{
+	int err;
+
+	token_begin(&u->send);
+	err = ib_post_send(qp, wr, NULL);
+	return err ?: token_wait(u, &u->send);
+}
+
+static int invalidate_nothing(struct kernel_user *u, struct ib_qp *qp)
 {
 	struct ib_send_wr wr = {
 		.opcode = IB_WR_LOCAL_INV, .ex.invalidate_rkey = NO_KEY, .wr_cqe = &u->send.cqe,
 		.send_flags = IB_SEND_SIGNALED,
 	};
+
+	return post_and_wait(u, qp, &wr);
+}
+
+static int register_twice(struct kernel_user *u, struct ib_qp *qp)
+{
+	struct ib_reg_wr wr = {
+		.wr = {
+			.opcode = IB_WR_REG_MR, .wr_cqe = &u->send.cqe,
+			.send_flags = IB_SEND_SIGNALED,
+		},
+		.mr = u->mr, .access = IB_ACCESS_LOCAL_WRITE,
+	};
+	struct scatterlist sg;
 	int err;
 
-	token_begin(&u->send);
-	err = ib_post_send(qp, &wr, NULL);
-	if (!err)
-		err = token_wait(u, &u->send);
-	if (!err && !u->send.status)
-		err = -EILSEQ;
+	sg_init_one(&sg, u->memory, PAGE_SIZE);
+	if (ib_dma_map_sg(u->ibdev, &sg, 1, DMA_BIDIRECTIONAL) != 1)
+		return -EIO;
+	err = ib_map_mr_sg(u->mr, &sg, 1, NULL, PAGE_SIZE) == 1 ? 0 : -EIO;
+	wr.key = u->mr->rkey;
+	err = err ?: post_and_wait(u, qp, &wr.wr) ?: u->send.status ? -EIO : 0;
+	/* its user would have to invalidate it first */
+	err = err ?: post_and_wait(u, qp, &wr.wr);
+	ib_dma_unmap_sg(u->ibdev, &sg, 1, DMA_BIDIRECTIONAL);
 	return err;
 }
 
-static int mistake_run(struct kernel_user *u, struct ib_qp_init_attr *attr)
+static int mistake_run(struct kernel_user *u, struct ib_qp_init_attr *attr, bool twice)
 {
 	struct ib_qp *qp = ib_create_qp(u->pd, attr);
 	int err;
@@ -37,12 +65,28 @@ static int mistake_run(struct kernel_user *u, struct ib_qp_init_attr *attr)
 	if (!err)
 		err = kernel_push_path(qp, false);
 	if (!err)
-		err = post_mistake(u, qp);
+		err = twice ? register_twice(u, qp) : invalidate_nothing(u, qp);
+	if (!err && !u->send.status)
+		err = -EILSEQ;
 	ib_destroy_qp(qp);
 	return err;
 }
 
-int kernel_mistake(struct ib_device *ibdev)
+static int mistake_alloc(struct kernel_user *u)
+{
+	u->memory = kzalloc(PAGE_SIZE, GFP_KERNEL);
+	u->mr = ib_alloc_mr(u->pd, IB_MR_TYPE_MEM_REG, 1);
+	return u->memory && !IS_ERR(u->mr) ? 0 : -ENOMEM;
+}
+
+static void mistake_free(struct kernel_user *u)
+{
+	if (!IS_ERR(u->mr))
+		ib_dereg_mr(u->mr);
+	kfree(u->memory);
+}
+
+int kernel_mistake(struct ib_device *ibdev, bool twice)
 {
 	static struct kernel_user user;
 	struct ib_qp_init_attr attr = {
@@ -66,7 +110,8 @@ int kernel_mistake(struct ib_device *ibdev)
 	if (!err) {
 		attr.send_cq = user.cq;
 		attr.recv_cq = user.cq;
-		err = mistake_run(&user, &attr);
+		err = mistake_alloc(&user) ?: mistake_run(&user, &attr, twice);
+		mistake_free(&user);
 		ib_free_cq(user.cq);
 	}
 	ib_dealloc_pd(user.pd);

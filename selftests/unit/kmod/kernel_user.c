@@ -56,9 +56,9 @@ static bool full;
 module_param(full, bool, 0444);
 MODULE_PARM_DESC(full, "only drain full queues of QPs on the backup; the device's pair is drained");
 
-static bool mistake;
-module_param(mistake, bool, 0444);
-MODULE_PARM_DESC(mistake, "only post what fails on each device");
+static unsigned int mistake;
+module_param(mistake, uint, 0444);
+MODULE_PARM_DESC(mistake, "1: only invalidate a key of nothing; 2: only register an MR twice");
 
 static char *stream;
 module_param(stream, charp, 0444);
@@ -402,7 +402,7 @@ static int __init kernel_user_init(void)
 	if (full)
 		err = kernel_full(the_user.ibdev);
 	if (mistake)
-		err = kernel_mistake(the_user.ibdev);
+		err = kernel_mistake(the_user.ibdev, mistake == 2);
 	for (i = 0; !err && !cost && !full && !mistake && i < ARRAY_SIZE(ways); i++) {
 		err = user_run(&the_user, ways[i]);
 		if (err)

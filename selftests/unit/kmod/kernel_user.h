@@ -46,6 +46,6 @@ int kernel_push_path(struct ib_qp *qp, bool backup);
 
 int kernel_cost(struct kernel_user *u, unsigned int count);
 int kernel_full(struct ib_device *ibdev);
-int kernel_mistake(struct ib_device *ibdev);
+int kernel_mistake(struct ib_device *ibdev, bool twice);
 
 #endif /* KERNEL_USER_H */
