@@ -153,13 +153,14 @@ static int wrap_resize_user_cq(struct ib_cq *cq, SHIFT_RESIZE_CQE cqe, struct ib
 /* Called with spinlocks held: it does not sleep, and RCU keeps @sdev and @scq. */
 static int wrap_req_notify_cq(struct ib_cq *cq, enum ib_cq_notify_flags flags)
 {
+	struct shift_obj *obj;
 	struct shift_dev *sdev;
 	struct shift_cq *scq;
 	int ret;
 
 	rcu_read_lock();
-	sdev = shift_ops_dev(cq->device);
-	scq = shift_cq_find(cq);
+	obj = shift_object_find_rcu(cq, SHIFT_OBJ_CQ);
+	scq = obj ? container_of(obj, struct shift_cq, obj) : NULL;
 	if (scq && scq->kernel) {
 		ret = shift_kernel_cq_arm(scq, cq, flags);
 		goto out;
@@ -173,6 +174,7 @@ static int wrap_req_notify_cq(struct ib_cq *cq, enum ib_cq_notify_flags flags)
 	 * As with a driver, completions from before the arming cause no event.  An application
 	 * that polls once for each event would get one event too many.
 	 */
+	sdev = scq ? scq->sdev : shift_ops_dev(cq->device);
 	ret = sdev->saved.req_notify_cq(cq, flags);
 out:
 	rcu_read_unlock();
