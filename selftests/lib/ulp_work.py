@@ -249,11 +249,13 @@ class Fio:
                "--verify=crc32c --verify_backlog=64 --verify_fatal=1 --serialize_overlap=1 "
                "--time_based --runtime=3600 --group_reporting --output-format=json "
                "--output=/tmp/fio.json")
+    PID = "/tmp/fio.pid"
 
     def __init__(self, user):
         self.user, self.node = user, user.host
         self.node.push("/usr/bin/fio")
-        self.process = self.node.start(f"exec fio --filename={user.DISK} {self.OPTIONS}")
+        self.process = self.node.start(
+            f"echo $$ >{self.PID}; exec fio --filename={user.DISK} {self.OPTIONS}")
         self.count = user.requests
 
     def more(self, count=1, timeout=120):
@@ -265,7 +267,8 @@ class Fio:
 
     def finish(self):
         """End it, and see that nothing was wrong; the longest stall, in seconds."""
-        self.node.must("killall -INT fio")
+        # one of its jobs that gets the signal in the middle of something may wait for ever
+        self.node.must(f"kill -INT $(cat {self.PID})")
         self.process.expect(128, timeout=120)
         # in front of it fio says that it was interrupted
         text = self.node.read("/tmp/fio.json")
