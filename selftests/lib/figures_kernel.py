@@ -7,7 +7,7 @@ import time
 from collections import Counter
 
 import shift
-from figures import NS_PER_INSTRUCTION
+from figures import NS_PER_INSTRUCTION, scale_deadlines
 from testbed import PREFIX, check, each, wait_for
 from ulp import Iser, Nfs, Nvme, NvmeTwo, Rds, gone
 from ulp_work import Datagrams, Fio
@@ -88,19 +88,27 @@ def nvme_cost(way, bed, _env):
 
 
 STALLS = {Nvme: Fio, Nfs: Fio, Rds: Datagrams}
-FAULTS = ("own cable", "other cable", "silence")
+FAULTS = ("no fault", "own cable", "other cable", "silence")
 
 
 def away(bed, what):
-    """A fault of the first rail, for a while."""
+    """A fault of the first rail, for a while.
+
+    Silence is found by a deadline, which is that of hardware here, as is that of others.
+    """
     node = bed.nodes[what == "other cable"]
+    protecting = shift.loaded(node)
     if what == "silence":
+        if protecting:
+            scale_deadlines(bed, 1)
         bed.drop(node, 0, direction="in")
         bed.drop(node, 0, direction="out")
-    else:
+    elif what != "no fault":
         node.link(0, False)
     time.sleep(OUT)
     bed.plug_all()
+    if what == "silence" and protecting:
+        scale_deadlines(bed, shift.DEADLINE_SCALE)
 
 
 def stall(kind, what, bed, _env=None):
@@ -115,7 +123,8 @@ def stall(kind, what, bed, _env=None):
     work.more(3, timeout=300)
     longest = work.finish()
     if counters:
-        counters.moved("switches", kind.QPS)
+        if what != "no fault":
+            counters.moved("switches", kind.QPS)
         counters.still("failed", "kernel_lost")
     user.end()
     return longest
