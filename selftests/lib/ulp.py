@@ -69,9 +69,9 @@ class Nvme:
         self.load()
 
     def load(self):
-        """Have the host's driver."""
-        self.host.must(f"modprobe nvme_core multipath={self.MULTIPATH} && "
-                       f"modprobe nvme-rdma {self.DRIVER}")
+        """Have the host's driver. Its parts stay loaded when it goes, with their parameters."""
+        self.host.must(f"""rmmod nvme_fabrics nvme_core 2>/dev/null
+            modprobe nvme_core multipath={self.MULTIPATH} && modprobe nvme-rdma {self.DRIVER}""")
 
     def connect(self, disk=DISK):
         """Connect, once more if there is a connection, and wait for the block device."""
@@ -136,7 +136,8 @@ class Multipath(Nvme):
 
     def requests(self):
         """Reads and writes so far: the disk of all paths counts none."""
-        return sum(disk_requests(self.host, f"nvme0c{path}n1") for path in self.RAILS)
+        paths = self.host.must("cd /sys/block && echo nvme*c*n*").split()
+        return sum(disk_requests(self.host, path) for path in paths)
 
 
 class Nfs:
