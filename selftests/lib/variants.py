@@ -239,7 +239,7 @@ VARIANTS = {
             "a FETCH_ADD *")),
         "kernel_failover: mlx5: *",
         # one of NVMe, on which a filesystem is, and one of NFS
-        *(f"kernel_failover: {user}: local cable" for user in ("nvme", "rds", "iser")),
+        *(f"kernel_failover: {user}: local cable" for user in ("nvme", "iser")),
         *(f"kernel_failover: nvme: the target has SRQs, {name}" for name in (
             "* cable", "a cable, *", "disconnected *")),
         *(f"kernel_failover: *: {name}" for name in (
