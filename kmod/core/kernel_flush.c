@@ -91,7 +91,7 @@ u32 shift_kernel_recvs_left(struct shift_qp *sqp)
 }
 
 /**
- * shift_kernel_flushes_seen - a number that changes when a flush of either queue was polled
+ * shift_kernel_flushes_seen - a number that changes when a flush, or a receive, was polled
  * @sqp: a kernel user's QP.
  *
  * Context: any.
@@ -103,7 +103,7 @@ u32 shift_kernel_flushes_seen(struct shift_qp *sqp)
 	u32 n;
 
 	spin_lock_irqsave(&queue->lock, flags);
-	n = sqp->kernel->flushes.errors;
+	n = sqp->kernel->flushes.errors + (u32)queue->ring.tail;
 	spin_unlock_irqrestore(&queue->lock, flags);
 	return n;
 }

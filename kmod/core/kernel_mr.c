@@ -110,13 +110,12 @@ static void mr_posted(struct shift_qp *sqp, struct shift_kernel_mr *kernel, u32 
 	on->older = was.also ? was.older : was.key;
 }
 
-static void mr_gone(struct shift_kernel_mr *kernel, u32 key, u8 path)
+/* A registration has ended on a device. */
+static void mr_ended(struct shift_kernel_mr *kernel, u32 key, u8 path)
 {
 	struct shift_kernel_mr_on *on = &kernel->on[shift_path_device(path)];
 
 	lockdep_assert_held(&kernel->lock);
-	kernel->gone = key;
-	kernel->any_gone = true;
 	kernel->live = false;
 	if (on->also && on->older == key)
 		on->also = false;
@@ -156,15 +155,24 @@ static void mr_executed(struct shift_qp *sqp, struct shift_kernel_mr *kernel,
 
 	lockdep_assert_held(&kernel->lock);
 	if (op.opcode == SHIFT_WR_LOCAL_INV) {
-		mr_gone(kernel, op.key, path);
+		mr_ended(kernel, op.key, path);
 		return;
 	}
-	mr_posted(sqp, kernel, op.key, path);
-	on->sure = on->valid && on->key == op.key;
-	on->also = on->also && !on->sure;
 	kernel->key = op.key;
 	kernel->access = op.access;
 	kernel->live = !kernel->any_gone || kernel->gone != op.key;
+	WRITE_ONCE(kernel->owner, sqp);
+	if (!kernel->live) {
+		/* the same key comes again after 256 registrations */
+		kernel->any_gone = false;
+		return;
+	}
+	/* the next registration may have been posted, and executed, too */
+	if (on->valid && !on->sure && on->key != op.key)
+		on->older = op.key;
+	else
+		*on = (struct shift_kernel_mr_on) { .valid = true, .sure = true, .key = op.key };
+	on->also = !on->sure;
 }
 
 /**
@@ -203,7 +211,12 @@ void shift_kernel_mr_invalidated(struct shift_qp *sqp, u32 key, u8 path)
 	if (!smr)
 		return;
 	spin_lock_irqsave(&smr->kernel->lock, flags);
-	mr_gone(smr->kernel, key, path);
+	/* its registration is still in the record */
+	if (!smr->kernel->live || smr->kernel->key != key) {
+		smr->kernel->gone = key;
+		smr->kernel->any_gone = true;
+	}
+	mr_ended(smr->kernel, key, path);
 	spin_unlock_irqrestore(&smr->kernel->lock, flags);
 }
 
@@ -328,6 +341,7 @@ void shift_kernel_mr_mapped(struct shift_mr *smr, struct scatterlist *sg, int ne
 		sg_dma_len(&map->sg[i]) = sg_dma_len(sg);
 	}
 	smr->kernel->unmapped |= !fits;
+	smr->kernel->clash |= !fits && smr->kernel->mapping;
 	spin_unlock_irqrestore(&smr->kernel->lock, flags);
 	if (!fits) {
 		/* its QPs stay where they are */

@@ -57,8 +57,8 @@ struct shift_kernel_map {
  * @live: it is registered, by what was executed.
  * @key: the key of the last registration.
  * @access: of that registration.
- * @gone: the key that was invalidated last, if @any_gone.  A peer's invalidation may be polled
- *	before the registration leaves the record.
+ * @gone: if @any_gone, a key that the peer has invalidated before its registration has left the
+ *	record.
  * @map: the last mapping, if it is for the mirror to follow.
  * @mapping: somebody gives the mirror its pages; @clash: and somebody else wanted to, meanwhile.
  * @unmapped: the mirror could not be mapped as the MR was.

@@ -186,6 +186,7 @@ bool shift_qp_is_mute(struct shift_qp *sqp, bool anew)
 bool shift_qp_breaks_again(struct shift_qp *sqp)
 {
 	u64 oldest;
+	bool none;
 
 	lockdep_assert_held(&sqp->lock);
 	if (!sqp->kernel || shift_proxy_error(sqp) != IB_WC_WR_FLUSH_ERR ||
@@ -193,7 +194,11 @@ bool shift_qp_breaks_again(struct shift_qp *sqp)
 		return false;
 	spin_lock_bh(&sqp->ledger_lock);
 	oldest = shift_ledger_unfinished(&sqp->rec.ledger);
+	none = oldest == sqp->rec.ledger.head;
 	spin_unlock_bh(&sqp->ledger_lock);
+	/* that is not a request's doing */
+	if (none)
+		return false;
 	if (sqp->fo.broke_at != oldest)
 		sqp->fo.breaks = 0;
 	sqp->fo.broke_at = oldest;

@@ -5,12 +5,15 @@
  */
 #define pr_fmt(fmt) KBUILD_MODNAME ": " fmt
 
+#include <linux/delay.h>
 #include <linux/xarray.h>
 #include "core/kernel_mr.h"
 #include "core/object.h"
 #include "core/proxy.h"
 #include "core/qp.h"
 #include "mw/mw.h"
+
+#define MAPPING_LOOKS	20	/* at an MR that is being mapped, some 50 us apart */
 
 /* What a device has of an MR from now on; @key: if it is registered there. */
 static void mr_set(struct shift_kernel_mr *kernel, u8 path, bool valid, u32 key)
@@ -27,7 +30,7 @@ static int mr_follow(struct shift_qp *sqp, struct shift_proxy *b, struct shift_m
 	struct ib_mr *mr = shift_kernel_mr_of(smr, b->path);
 	struct shift_kernel_mr *kernel = smr->kernel;
 	struct shift_kernel_mr_on on;
-	int err, access;
+	int err, access, looks = MAPPING_LOOKS;
 	u32 key, wire;
 	bool live;
 
@@ -54,8 +57,12 @@ static int mr_follow(struct shift_qp *sqp, struct shift_proxy *b, struct shift_m
 	}
 	if (!live || on.valid)
 		return 0;
-	if (!shift_kernel_mr_find(sqp, key, b->path, true, &wire))
-		return -ENOENT;
+	/* its user may just be mapping it anew, which is over in a moment */
+	while (!shift_kernel_mr_find(sqp, key, b->path, true, &wire)) {
+		if (!--looks)
+			return -ENOENT;
+		usleep_range(50, 100);
+	}
 	err = shift_registrar_register(sqp, b, mr, wire, access);
 	if (!err)
 		mr_set(kernel, b->path, true, key);

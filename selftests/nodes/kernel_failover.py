@@ -205,15 +205,20 @@ def other_mac(bed):
     counters = shift.Counters(bed)
     before = [row["qpn"] for row in shift.qps(host)]
     mac = peer.read("/sys/class/net/rail0/address").strip()
+
+    def moves(to):
+        peer.must(f"ip link set rail0 address {to}")
+        host.must(f"ip neigh replace {peer.address(0)} lladdr {to} nud reachable dev rail0")
+
     try:
-        for to in "52:54:00:00:99:99", mac:
-            peer.must(f"ip link set rail0 address {to}")
-            host.must(f"ip neigh replace {peer.address(0)} lladdr {to} nud reachable dev rail0")
-        wait_for("RDS was told: its QP is another one", lambda: all(
-            row["qpn"] not in before for row in shift.qps(host)), 120)
-        counters.still("neighbours")
+        moves("52:54:00:00:99:99")
     finally:
-        user.disconnect()
+        moves(mac)
+    wait_for("RDS was told: its QP is another one", lambda: (
+        lambda now: now and not set(now) & set(before))([row["qpn"] for row in shift.qps(host)]),
+             120)
+    counters.still("neighbours")
+    user.disconnect()
     gone(bed)
     shift.forget(bed)
 
