@@ -143,14 +143,13 @@ def memory(kind, bed, _env):
     """KiB that a connection takes at the host, for each of its QPs."""
     user = kind(bed)
     user.serve()
-    # the first one leaves something for the next ones
-    user.connect()
-    user.disconnect()
     protecting = shift.loaded(user.host)
-    if protecting:
-        gone(bed)
-    if kind is Rds:
-        user.serve()    # its connections go with its module only
+    # the first one leaves something for the next ones; those of RDS go with its module only
+    if kind is not Rds:
+        user.connect()
+        user.disconnect()
+        if protecting:
+            gone(bed)
     before = taken(user.host)
     connect(user, bed)
     kib = (taken(user.host) - before) / kind.QPS
