@@ -161,7 +161,7 @@ u8 shift_path_choose(const struct shift_qp *sqp)
 
 	if (others && (must || shift_path_link_up(sqp, others)))
 		return shift_path_link_up(sqp, others) ? others : 0;
-	/* a handback that has failed goes back even if no path works: posts are held until it does */
+	/* a handback that failed goes back even if no path works: posts are held until then */
 	if (returns && home == backup)
 		return SHIFT_PATH_HOME;
 	if (!home || !backup)
