@@ -336,7 +336,7 @@ static void link_deliver_down(struct shift_link *link, struct shift_conn *c)
 		pr_info_ratelimited("link %u: class %u of %s to %pI6c is down: %s (%d)\n",
 				    link->base->id, link->tclass, link->name, link->remote.raw,
 				    c->why, c->status);
-		/* the link may be as dead, and has no heartbeats unless a QP of its class uses it */
+		/* the link may be as dead; without a QP of its class it has no heartbeats */
 		if (c->silent)
 			link_beat_now(link->base);
 		shift_lane_down(link, c->silent);
