@@ -249,7 +249,7 @@ struct ib_mr *shift_kernel_mr_of(const struct shift_mr *smr, u8 path)
 	return path == SHIFT_PATH_BACKUP ? READ_ONCE(smr->mirror) : smr->mr;
 }
 
-/* May the mirror be mapped now?  Who is told that it may not be has spoiled it for the other. */
+/* May this thread map the mirror?  If another one does, the mirror is of no use when that ends. */
 static bool mirror_map_begin(struct shift_kernel_mr *kernel)
 {
 	unsigned long flags;

@@ -254,7 +254,8 @@ static void handle_proxy_error(struct shift_qp *sqp)
 
 	if (!shift_proxy_error(sqp) || sqp->fo.state != SHIFT_ST_RUN || !sqp->fo.path)
 		return;
-	if (!own && shift_qp_breaks_again(sqp))
+	/* one that waits for a path is not counted again for each of its flushes */
+	if (!own && !test_bit(SHIFT_QPB_ERRORED, &sqp->pend.flags) && shift_qp_breaks_again(sqp))
 		own = IB_WC_LOC_QP_OP_ERR;
 	if (own) {
 		shift_failover_fail(sqp, own);

@@ -101,7 +101,7 @@ static int registrar_ready(struct shift_qp *sqp, struct shift_proxy *b)
 	return err;
 }
 
-/* An error has broken its QP: connect it anew.  A failover is not to wait for memory of another. */
+/* An error has broken its QP: connect it anew, as another one would take memory in a failover. */
 static int registrar_mend(struct shift_qp *sqp, struct shift_proxy *b)
 {
 	struct ib_qp_attr attr = { .qp_state = IB_QPS_RESET };

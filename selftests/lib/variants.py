@@ -234,7 +234,8 @@ VARIANTS = {
         "exactly_once: an operator's move waits for the answer to a fadd",
     ],
     "debug": [
-        # each takes four minutes, and one of NVMe and one of NFS go the same ways
+        # users in the kernel take four minutes each: one of NVMe and one of NFS stand for all,
+        # but for SRQs, which only a long run has here
         "kernel_exactly_once: *", "kernel_failover: nvme: the target has SRQs, *",
         "kernel_failover: mlx5: *",
         # one of NVMe, on which a filesystem is, and one of NFS
