@@ -197,18 +197,24 @@ static void mr_note_end(struct mr_note *note)
 static struct ib_mr *wrap_reg_user_mr(struct ib_pd *pd, u64 start, u64 length, u64 iova,
 				      int access SHIFT_DMAH_PARAM, struct ib_udata *udata)
 {
-	struct shift_account *account;
+	struct shift_account *account = NULL;
+	struct shift_lent lent = {};
 	struct shift_dev *sdev;
 	struct mr_note note;
 	struct shift_pd *spd;
-	struct shift_lent lent;
 	struct ib_mr *mr;
 	int idx;
 
 	sdev = shift_verb_begin(pd->device, &idx);
-	/* other threads may be mirroring the first MR of the process before this has ended */
-	account = udata ? shift_account_open() : NULL;
-	shift_account_lend(&lent, false);
+	/*
+	 * A mirror is registered by the kernel: if it waited for pages that count twice, as this
+	 * does for the process, it would wait for its own.
+	 */
+	if (udata) {
+		/* other threads may be mirroring its first MR before this has ended */
+		account = shift_account_open();
+		shift_account_lend(&lent, false);
+	}
 	atomic_inc(&sdev->pinning);
 	do {
 		mr = sdev->saved.reg_user_mr(pd, start, length, iova, access SHIFT_DMAH_ARG, udata);

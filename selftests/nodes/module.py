@@ -183,7 +183,7 @@ def short_of_memory(node):
     found = {}
     # What the slab caches hold makes a difference of some from run to run: what a call
     # does not survive it does not survive in the best run either.
-    for _ in range(3):
+    for _ in range(6):
         text = node.must(["alloc_edge", "rxe0"], env=PATCHED, timeout=600)
         for name, count, failed in (line.split() for line in text.splitlines()):
             run = (int(count), int(failed))

@@ -15,11 +15,13 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 #include <unistd.h>
 #include <infiniband/verbs.h>
 
 #define MAX_NTH 400
 #define BUF_LEN 65536
+#define AGAIN_S 30	/* a verb of another thread that fails may wait so long: core/account.c */
 
 struct objects {
 	struct ibv_context *context;
@@ -154,6 +156,7 @@ static int disarm(int fd)
 static int once(struct objects *o, int fd, size_t step, int nth, int *failed)
 {
 	int left, bad;
+	time_t began;
 	size_t i;
 
 	for (i = 0; i < step; i++)
@@ -163,8 +166,14 @@ static int once(struct objects *o, int fd, size_t step, int nth, int *failed)
 			exit(1);
 		}
 	arm(fd, nth);
+	began = time(NULL);
 	bad = steps[step].call(o) != 0;
 	left = disarm(fd);
+	if (time(NULL) - began >= AGAIN_S) {
+		fprintf(stderr, "%s %d has waited: there is no other thread\n", steps[step].name,
+			nth);
+		exit(1);
+	}
 	fresh(o);
 	if (left && bad) {
 		fprintf(stderr, "%s failed without a cause\n",
