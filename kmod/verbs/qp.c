@@ -74,6 +74,23 @@ static void qp_leave_cqs(struct shift_qp *sqp)
 /* Reclaim may wait for who holds such a lock, so that lockdep has to tell it from others. */
 static struct lock_class_key kernel_qp_lock;
 
+/* Nothing is queued for the QP from here on. */
+static void qp_dead(struct shift_qp *sqp)
+{
+	spin_lock_bh(&sqp->inbox_lock);
+	set_bit(SHIFT_QPB_DEAD, &sqp->pend.flags);
+	spin_unlock_bh(&sqp->inbox_lock);
+}
+
+/* Wait for what was queued for a QP that is DEAD.  Sleeps; sqp->lock is not held. */
+static void qp_cancel(struct shift_qp *sqp)
+{
+	cancel_delayed_work_sync(&sqp->pend.timer);
+	cancel_work_sync(&sqp->pend.work);
+	/* the driver may destroy the QP now, which this one looks at */
+	cancel_work_sync(&sqp->report.work);
+}
+
 /* @kernel: of a user in the kernel; belongs to the shadow, or is freed. */
 static int qp_track(struct shift_dev *sdev, struct ib_qp *qp, const struct ib_qp_init_attr *attr,
 		    const struct ib_qp_cap *asked, struct shift_kernel_qp *kernel)
@@ -147,11 +164,13 @@ static int qp_track(struct shift_dev *sdev, struct ib_qp *qp, const struct ib_qp
 	}
 	xa_cmpxchg(&sdev->qpn, sqp->qpn, sqp, NULL, 0);
 err_put:
-	/* whoever walks all QPs may have found it by its cookie */
+	/* whoever walks all QPs may have found it by its cookie, and have queued work for it */
+	qp_dead(sqp);
 	mutex_lock(&sqp->lock);
 	sqp->qp = NULL;
 	shift_srq_leave(sqp);
 	mutex_unlock(&sqp->lock);
+	qp_cancel(sqp);
 	qp_leave_cqs(sqp);
 	shift_qp_put(sqp);
 	return err;
@@ -227,10 +246,7 @@ static bool qp_detach(struct shift_qp *sqp)
 		shift_kernel_cq_lose(sqp->rcq->kernel, sqp->qp);
 	}
 
-	/* nothing is queued for it from here on */
-	spin_lock_bh(&sqp->inbox_lock);
-	set_bit(SHIFT_QPB_DEAD, &sqp->pend.flags);
-	spin_unlock_bh(&sqp->inbox_lock);
+	qp_dead(sqp);
 	if (sqp->kernel)
 		synchronize_rcu_expedited();	/* shift_qp_kick_any() */
 	noio = shift_qp_lock(sqp);
@@ -246,12 +262,8 @@ static bool qp_detach(struct shift_qp *sqp)
 	sqp->obj.ufile = NULL;
 	shift_qp_unlock(sqp, noio);
 	shift_qp_unregister(sqp);
-	/* DEAD is set, so that none is queued again */
 	shift_pairing_settle(sqp);
-	cancel_delayed_work_sync(&sqp->pend.timer);
-	cancel_work_sync(&sqp->pend.work);
-	/* the driver may destroy the QP now, which this one looks at */
-	cancel_work_sync(&sqp->report.work);
+	qp_cancel(sqp);
 	shift_charge_drop(&sqp->charge);
 	shift_qp_look_drop(sqp);
 	shift_connection_ends(sdev->ibdev, sqp->qpn, sqp->app.dest_qpn, qp_is_mute(sqp));
