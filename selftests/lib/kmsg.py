@@ -129,6 +129,8 @@ class Brackets:
         if not lines and bad_lines(text):
             lines = first_trace(text)
             lines += [line for line in bad_lines(text) if line not in lines]
+        if found and not lines:
+            lines = [*text.splitlines()[-SAID:], f"its emulator: {node.emulator}"]
         return found + [f"{node.name}: {line}" for line in lines]
 
     def broken(self):

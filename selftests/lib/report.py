@@ -6,7 +6,7 @@ import re
 import threading
 import time
 
-TOLD = 30                   # lines of a failure that are told once more at the end
+TOLD = 60                   # lines of a failure that are told once more at the end
 BEGAN = time.monotonic()
 RESULT = re.compile(r"^(\s*)(not ok|ok) \d+\s*(?:- )?(.*)$")
 

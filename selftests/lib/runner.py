@@ -131,7 +131,8 @@ class Runner:
                 said = brackets.end()
                 self.late = not (said or test.suite in NEVER_LATE or "VIOLATION" in state or
                                  WRONG.search("\n".join(trouble)))
-                trouble += said
+                # before what programs printed: only the first lines are told once more at the end
+                trouble[1:1] = said
                 trouble += brackets.said() if trouble else []
                 # what a kernel complains of is never excused but by the emulator
                 self.broken = brackets.broken() or (None if said else self.broken)

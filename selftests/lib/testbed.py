@@ -329,6 +329,13 @@ class Node:
         return self.cluster.lab.console(self.number).read_text(
             errors="replace")
 
+    @property
+    def emulator(self):
+        """Whether the node's machine still runs, and what its emulator has said."""
+        lab = self.cluster.lab
+        said = (lab.path / f"node{self.number}-qemu.log").read_text(errors="replace").strip()
+        return f"{'runs' if lab.running(self.number) else 'has ended'}: {said[-300:]}"
+
     def carrier(self, rail):
         """Whether the kernel sees the cable."""
         return self.read(f"/sys/class/net/rail{rail}/carrier").strip() == "1"
