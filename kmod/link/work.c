@@ -112,15 +112,17 @@ void shift_link_retry_now(struct shift_link *link)
 }
 
 /*
- * Has the peer's NIC acknowledged nothing for too long?  A path may lose all packets with no event
- * at either end.  This finds out before a NIC's retry limit does.
+ * How long may the peer's NIC still acknowledge nothing, in jiffies?  A path may lose all packets
+ * with no event at either end.  This finds out before a NIC's retry limit does.
  */
-static bool link_is_silent(const struct shift_link *link)
+static long link_patience(const struct shift_link *link)
 {
 	const struct shift_conn *c = link->conn;
 	unsigned int ms = READ_ONCE(silent_ms);
 
-	return ms && c->sending && time_after(jiffies, c->since + shift_scaled_jiffies(ms));
+	if (!ms || !c->sending)
+		return MAX_JIFFY_OFFSET;
+	return c->since + shift_scaled_jiffies(ms) - jiffies;
 }
 
 /**
@@ -146,10 +148,18 @@ int shift_link_beat(struct shift_link *link)
 	return shift_conn_post_send(link->conn, &m);
 }
 
-/* Without heartbeats, look once a second whether they were switched on. */
+/*
+ * The next heartbeat is due, or silence is to be found.  Without heartbeats, look once a second
+ * whether they were switched on.
+ */
 static void link_arm_beat(struct shift_link *link)
 {
-	shift_link_arm(link, &link->beat, shift_scaled_jiffies(READ_ONCE(heartbeat_ms) ?: 1000));
+	unsigned int ms = READ_ONCE(heartbeat_ms);
+	long delay = shift_scaled_jiffies(ms ?: 1000);
+
+	if (ms)
+		delay = clamp_t(long, link_patience(link) + 1, 1, delay);
+	shift_link_arm(link, &link->beat, delay);
 }
 
 /* Runs for as long as the link is up.  Nothing here waits. */
@@ -162,7 +172,7 @@ static void link_beat(struct work_struct *work)
 	if (link->up && link->base && link->active && !link->users) {
 		shift_conn_retire(link->conn, "no queue pair has this class", 0);
 	} else if (link->up && READ_ONCE(heartbeat_ms)) {
-		if (link_is_silent(link)) {
+		if (link_patience(link) < 0) {
 			link->conn->silent = true;
 			shift_conn_retire(link->conn, "nothing was acknowledged", 0);
 		} else if (link->guarded || link->base) {

@@ -369,6 +369,7 @@ void sim_kfree_rcu(void *p);
 u64 ktime_get_ns(void);
 static inline u64 ktime_get_real_ns(void) { return ktime_get_ns() + 1; }
 #define jiffies ((unsigned long)(ktime_get_ns() / (NSEC_PER_SEC / HZ)))
+#define MAX_JIFFY_OFFSET ((long)(~0ul >> 2) - 1)
 static inline unsigned long msecs_to_jiffies(unsigned int ms) { return (ms * HZ + 999) / 1000; }
 static inline unsigned int jiffies_to_msecs(unsigned long j) { return j * 1000 / HZ; }
 static inline unsigned long nsecs_to_jiffies(u64 ns) { return ns / (NSEC_PER_SEC / HZ); }
