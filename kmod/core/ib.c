@@ -313,6 +313,24 @@ void shift_qp_quiet(struct ib_qp *qp)
 }
 
 /**
+ * shift_cq_free - free a CQ of IB_POLL_SOFTIRQ that may have had a completion just now
+ * @cq: its QPs are destroyed.
+ *
+ * ib_free_cq() waits only until the CQ's handler is not scheduled any more, and the handler arms the
+ * CQ once more after that.
+ *
+ * Context: process context; sleeps.
+ */
+void shift_cq_free(struct ib_cq *cq)
+{
+	irq_poll_disable(&cq->iop);
+	/* the handler runs in a softirq */
+	synchronize_rcu_expedited();
+	irq_poll_enable(&cq->iop);
+	ib_free_cq(cq);
+}
+
+/**
  * shift_qp_connect_self - connect a kernel-owned QP to itself
  * @qp: in RESET.
  * @own: an address of its device.

@@ -22,6 +22,7 @@ bool shift_gid_carries(struct ib_device *ibdev, const union ib_gid *gid, u32 mtu
 int shift_qp_stop(struct ib_qp *qp);			/* no lock needed */
 void shift_qp_drain(struct ib_qp *qp, const struct ib_device_ops *ops);
 void shift_qp_quiet(struct ib_qp *qp);			/* no lock needed */
+void shift_cq_free(struct ib_cq *cq);
 int shift_qp_connect_self(struct ib_qp *qp, const union ib_gid *own, u32 vlan, enum ib_mtu mtu);
 
 #endif /* SHIFT_CORE_IB_H */

@@ -204,7 +204,7 @@ void shift_conn_release(struct shift_conn *c)
 		rdma_destroy_qp(c->cm_id);
 	}
 	if (c->cq)
-		ib_free_cq(c->cq);
+		shift_cq_free(c->cq);
 	shift_buf_unmap(c);
 	if (c->pd)
 		ib_dealloc_pd(c->pd);

@@ -103,6 +103,9 @@ class Nvme:
         """Take all of it down."""
         self.disconnect()
         self.host.must("modprobe -r nvme-rdma")
+        # its work item may end in the text of a module that is gone: nvmet-rdma does not wait
+        wait_for("the target's PD is gone", lambda: "nvmet_rdma" not in self.target.must(
+            "rdma resource show pd"))
         subsystem = f"{self.TARGET}/subsystems/{self.NQN}"
         self.target.must(f"""set -e
             rm -f {self.TARGET}/ports/*/subsystems/{self.NQN}

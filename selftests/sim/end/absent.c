@@ -216,6 +216,11 @@ void shift_qp_quiet(struct ib_qp *qp)
 	shift_qp_drain(qp, &qp->device->ops);
 }
 
+void shift_cq_free(struct ib_cq *cq)
+{
+	ib_free_cq(cq);
+}
+
 /* core/ring.c */
 void shift_fence_barrier(void) { }
 
