@@ -292,6 +292,8 @@ static int conn_event(struct rdma_cm_id *cm_id, struct rdma_cm_event *event)
 		shift_link_cut_off(c->link);
 		spin_unlock_irq(&c->link->lock);
 	}
+	if (event->event == RDMA_CM_EVENT_DISCONNECTED)
+		complete_all(&c->left);
 	if (READ_ONCE(c->closing))
 		return 0;
 
@@ -428,6 +430,8 @@ static int listen_event(struct rdma_cm_id *cm_id, struct rdma_cm_event *event)
 
 	if (event->event != RDMA_CM_EVENT_CONNECT_REQUEST)
 		return 0;
+	if (!shift_dev_takes_links(cm_id->device))
+		return -ENODEV;
 	err = listen_check(cm_id, event);
 	if (err)
 		return err;

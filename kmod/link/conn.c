@@ -111,6 +111,7 @@ struct shift_conn *shift_conn_create(struct shift_link *link)
 	c->link = link;
 	kref_init(&c->ref);
 	INIT_LIST_HEAD(&c->early);
+	init_completion(&c->left);
 	INIT_DELAYED_WORK(&c->destroy, conn_destroy);
 	INIT_WORK(&c->auth.work, conn_prove);
 	c->auth.wanted = shift_auth_keys();
@@ -231,6 +232,18 @@ static bool conn_may_disconnect(struct shift_conn *c)
 	return !dev || shift_gid_has_carrier(dev, &link->local);
 }
 
+/*
+ * If the device is removed, wait for the peer's answer to the end of the connection.  ib_mad destroys
+ * the device's QP 1 soon, and if a message arrives at that moment it uses the QP after it was freed.
+ */
+static void conn_leave(struct shift_conn *c)
+{
+	long left = c->link->leave - jiffies;
+
+	if (c->link->leave && left > 0 && c->established && !rdma_disconnect(c->cm_id))
+		wait_for_completion_timeout(&c->left, left);
+}
+
 static void conn_destroy(struct work_struct *work)
 {
 	struct shift_conn *c = container_of(to_delayed_work(work), struct shift_conn,
@@ -243,6 +256,7 @@ static void conn_destroy(struct work_struct *work)
 
 	shift_conn_release(c);
 	if (conn_may_disconnect(c)) {
+		conn_leave(c);
 		rdma_destroy_id(c->cm_id);
 		shift_conn_done(c);
 	} else {

@@ -3,11 +3,17 @@
  * What becomes of links as devices and peers come and go.  Documentation/internals/links.md.
  */
 #include <linux/mutex.h>
+#include "core/node.h"
 #include "link/link.h"
 #include "link/link_priv.h"
 
-/* Cut any link of @dev (NULL: of any device) off from its device; it is returned referenced. */
-static struct shift_link *link_cut(struct ib_device *dev)
+#define LEAVE_MS	200	/* scaled; the answers to the ends of all connections of a device */
+
+/*
+ * Cut any link of @dev (NULL: of any device) off from its device; it is returned referenced.  Its
+ * connections wait for their peers until @leave, in jiffies; 0: they do not wait.
+ */
+static struct shift_link *link_cut(struct ib_device *dev, unsigned long leave)
 {
 	struct shift_link *link;
 
@@ -17,6 +23,7 @@ static struct shift_link *link_cut(struct ib_device *dev)
 		if (dev ? link->dev == dev : (link->dev || link->conns)) {
 			kref_get(&link->ref);
 			shift_link_cut_off(link);
+			link->leave = leave;
 			if (link->pending)
 				shift_conn_retire(link->pending, "device removed", 0);
 			if (link->conn)
@@ -50,9 +57,10 @@ static bool link_has_conns(struct shift_link *link)
  */
 void shift_link_device_gone(struct ib_device *dev)
 {
+	unsigned long leave = dev ? jiffies + shift_scaled_jiffies(LEAVE_MS) : 0;
 	struct shift_link *link;
 
-	while ((link = link_cut(dev))) {
+	while ((link = link_cut(dev, leave))) {
 		wait_event(link->idle, !link_has_conns(link));
 		shift_link_reap(link);
 		shift_link_unref(link);

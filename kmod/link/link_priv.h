@@ -84,6 +84,7 @@ struct shift_link_buf {
  * @silent: it was retired because nothing was acknowledged for too long.
  * @auth: what its ends have to prove before it is established.
  * @early: buffers received before the HELLO was seen; they have no references.
+ * @left: the peer has ended the connection, or has answered that this end did.
  */
 struct shift_conn {
 	struct kref ref;
@@ -106,6 +107,7 @@ struct shift_conn {
 	int status;
 	struct shift_auth auth;
 	struct list_head early;
+	struct completion left;
 	struct list_head free;		/* send buffers */
 	struct shift_link_buf *open;
 	unsigned int sending;
@@ -154,6 +156,7 @@ struct shift_neigh {
  * @silent: it went down as nothing was acknowledged, and has not come up since.
  * @idle: woken when @conns becomes 0.
  * @deadline: jiffies; of @pending.
+ * @leave: jiffies; so long connections that end wait for the peer's answer, once the device goes.
  * @peer_node: node of the directory that it was connected to; shift_sessions_lock.
  * @session: that the link is in, with @session_entry; shift_sessions_lock.
  * @heard: what its peer may send while it is in no session; shift_sessions_lock.
@@ -197,7 +200,7 @@ struct shift_link {
 	u8 peer_boot_id[16];
 	u8 dmac[ETH_ALEN];
 	u64 connects, tx, rx, acked, dscps;
-	unsigned long deadline;
+	unsigned long deadline, leave;
 	unsigned int failures;
 	u32 heartbeat;
 	char peer_node[SHIFT_NODE_MAX];

@@ -442,6 +442,7 @@ void wait_for_completion(struct completion *c);
 	while (!(cond) && ktime_get_ns() < end_) \
 		usleep_range(20, 100); \
 	(cond) ? 1l : 0l; })
+#define wait_for_completion_timeout(c, most) wait_event_timeout(c, (c)->done, most)
 
 /* users */
 typedef struct { u32 val; } kuid_t;
