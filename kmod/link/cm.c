@@ -292,6 +292,8 @@ static int conn_event(struct rdma_cm_id *cm_id, struct rdma_cm_event *event)
 		shift_link_cut_off(c->link);
 		spin_unlock_irq(&c->link->lock);
 	}
+	if (event->event == RDMA_CM_EVENT_ESTABLISHED)
+		c->connected = true;
 	if (event->event == RDMA_CM_EVENT_DISCONNECTED)
 		complete_all(&c->left);
 	if (READ_ONCE(c->closing))

@@ -217,30 +217,34 @@ void shift_conn_release(struct shift_conn *c)
 /*
  * RDMA CM sends a message when an established cm_id is destroyed, once.  If rxe of 6.12 cannot send
  * it because the cable is out, the QP of its CM breaks and never receives again.  So the cm_id is
- * kept until the cable is in again.  rdma_disconnect() is not called: it repeats the message until
- * it is answered, and the cable may go meanwhile.
+ * kept until the cable is in again.  rdma_disconnect() is not called then: it repeats the message
+ * until it is answered, and the cable may go meanwhile.
+ *
+ * @leave: out: jiffies, so long it may wait for the peer's answer; 0: it does not.
  */
-static bool conn_may_disconnect(struct shift_conn *c)
+static bool conn_may_disconnect(struct shift_conn *c, unsigned long *leave)
 {
 	struct shift_link *link = c->link;
 	struct ib_device *dev;
 
 	spin_lock_irq(&link->lock);
 	dev = link->dev;
+	*leave = link->leave;
 	spin_unlock_irq(&link->lock);
 	/* the removal of a device does not wait for a cable */
 	return !dev || shift_gid_has_carrier(dev, &link->local);
 }
 
 /*
- * If the device is removed, wait for the peer's answer to the end of the connection.  ib_mad destroys
- * the device's QP 1 soon, and if a message arrives at that moment it uses the QP after it was freed.
+ * If the device is removed, wait for the peer's answer to the end of the connection.  ib_mad
+ * destroys the device's QP 1 soon, and if a message arrives at that moment it uses the QP after it
+ * was freed.
  */
-static void conn_leave(struct shift_conn *c)
+static void conn_leave(struct shift_conn *c, unsigned long leave)
 {
-	long left = c->link->leave - jiffies;
+	long left = leave - jiffies;
 
-	if (c->link->leave && left > 0 && c->established && !rdma_disconnect(c->cm_id))
+	if (leave && left > 0 && c->connected && !rdma_disconnect(c->cm_id))
 		wait_for_completion_timeout(&c->left, left);
 }
 
@@ -249,14 +253,15 @@ static void conn_destroy(struct work_struct *work)
 	struct shift_conn *c = container_of(to_delayed_work(work), struct shift_conn,
 					       destroy);
 	unsigned int noio = memalloc_noio_save();
+	unsigned long leave;
 
 	/* wait for a handler that has not seen c->closing */
 	rdma_lock_handler(c->cm_id);
 	rdma_unlock_handler(c->cm_id);
 
 	shift_conn_release(c);
-	if (conn_may_disconnect(c)) {
-		conn_leave(c);
+	if (conn_may_disconnect(c, &leave)) {
+		conn_leave(c, leave);
 		rdma_destroy_id(c->cm_id);
 		shift_conn_done(c);
 	} else {

@@ -7,32 +7,49 @@
 #include "link/link.h"
 #include "link/link_priv.h"
 
-#define LEAVE_MS	200	/* scaled; the answers to the ends of all connections of a device */
+#define LEAVE_MS	200	/* for the answers to the ends of all connections of a device */
 
 /*
- * Cut any link of @dev (NULL: of any device) off from its device; it is returned referenced.  Its
- * connections wait for their peers until @leave, in jiffies; 0: they do not wait.
+ * Cut the links of @dev (NULL: all) off from their devices, all at once, as their connections wait
+ * for their peers until @leave, in jiffies; 0: they do not wait.  @who: of link_leaving().
  */
-static struct shift_link *link_cut(struct ib_device *dev, unsigned long leave)
+static bool links_cut(struct ib_device *dev, unsigned long leave, const void *who)
 {
 	struct shift_link *link;
+	bool any = false;
 
 	mutex_lock(&shift_links_lock);
 	list_for_each_entry(link, &shift_links, list) {
 		spin_lock_irq(&link->lock);
 		if (dev ? link->dev == dev : (link->dev || link->conns)) {
-			kref_get(&link->ref);
+			any = true;
 			shift_link_cut_off(link);
 			link->leave = leave;
+			link->leaving = who;
 			if (link->pending)
 				shift_conn_retire(link->pending, "device removed", 0);
 			if (link->conn)
 				shift_conn_retire(link->conn, "device removed", 0);
-			spin_unlock_irq(&link->lock);
+		}
+		spin_unlock_irq(&link->lock);
+	}
+	mutex_unlock(&shift_links_lock);
+	return any;
+}
+
+/* Any of the links that @who has cut off, referenced, each of them once. */
+static struct shift_link *link_leaving(const void *who)
+{
+	struct shift_link *link;
+
+	mutex_lock(&shift_links_lock);
+	list_for_each_entry(link, &shift_links, list) {
+		if (link->leaving == who) {
+			link->leaving = NULL;
+			kref_get(&link->ref);
 			mutex_unlock(&shift_links_lock);
 			return link;
 		}
-		spin_unlock_irq(&link->lock);
 	}
 	mutex_unlock(&shift_links_lock);
 	return NULL;
@@ -51,19 +68,24 @@ static bool link_has_conns(struct shift_link *link)
 /**
  * shift_link_device_gone - end the links of a device
  * @dev: it is not used any more on return; NULL: all devices.
+ * @answers: wait for what the peers answer, for 200 ms at most (scaled).
  *
  * Context: process, sleeps; the caller holds no lock that RDMA CM's handlers or
  * the callbacks of links could take.
  */
-void shift_link_device_gone(struct ib_device *dev)
+void shift_link_device_gone(struct ib_device *dev, bool answers)
 {
-	unsigned long leave = dev ? jiffies + shift_scaled_jiffies(LEAVE_MS) : 0;
+	unsigned long leave = answers ? jiffies + shift_scaled_jiffies(LEAVE_MS) : 0;
+	const void *who = dev ?: (void *)&shift_links;
 	struct shift_link *link;
 
-	while ((link = link_cut(dev, leave))) {
-		wait_event(link->idle, !link_has_conns(link));
-		shift_link_reap(link);
-		shift_link_unref(link);
+	/* a request that was let in just before may have made another one */
+	while (links_cut(dev, leave, who)) {
+		while ((link = link_leaving(who))) {
+			wait_event(link->idle, !link_has_conns(link));
+			shift_link_reap(link);
+			shift_link_unref(link);
+		}
 	}
 }
 

@@ -86,7 +86,7 @@ void shift_link_uninit(void)
 	shift_neigh_uninit();
 	shift_dreq_uninit();
 	shift_listener_stop();
-	shift_link_device_gone(NULL);
+	shift_link_device_gone(NULL, false);
 	/* the ends of connections were waited for, but not the last steps of that work */
 	destroy_workqueue(shift_link_cm_wq);
 	destroy_workqueue(shift_link_beat_wq);

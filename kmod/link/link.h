@@ -126,7 +126,7 @@ int shift_link_walk(int (*fn)(const struct shift_link_info *info, void *arg), vo
 int shift_link_probe(u32 id);	/* 0, -ENOENT, -ENOTCONN */
 void shift_link_fill_info(const struct shift_link *link, struct shift_link_info *info);
 /* the device is being removed: its links go down for good; references to them stay valid */
-void shift_link_device_gone(struct ib_device *dev);
+void shift_link_device_gone(struct ib_device *dev, bool answers);
 /* a port of the device came back: try to connect now, do not wait */
 void shift_link_device_up(struct ib_device *dev);
 void shift_link_device_renamed(struct ib_device *dev);

@@ -72,6 +72,7 @@ struct shift_link_buf {
  * @form: of the messages, as both HELLOs allow it.
  * @tclass: traffic class in which it goes; once @hello is set.
  * @hello: the peer's HELLO was accepted.
+ * @connected: RDMA CM has connected it; only its handler and the destroy work use it.
  * @established: UP was queued.
  * @told: UP was delivered.  Only the delivery work uses it.
  * @installed: the connection was put on the link; the destroy work takes it apart.
@@ -99,6 +100,7 @@ struct shift_conn {
 	struct shift_msg_form form;
 	u8 tclass;
 	bool hello;
+	bool connected;
 	bool established;
 	bool told;
 	bool installed;
@@ -157,6 +159,8 @@ struct shift_neigh {
  * @idle: woken when @conns becomes 0.
  * @deadline: jiffies; of @pending.
  * @leave: jiffies; so long connections that end wait for the peer's answer, once the device goes.
+ * @leaving: who waits until it has let go of its device; also shift_links_lock.
+ * @beat_at: jiffies; the next heartbeat is due.
  * @peer_node: node of the directory that it was connected to; shift_sessions_lock.
  * @session: that the link is in, with @session_entry; shift_sessions_lock.
  * @heard: what its peer may send while it is in no session; shift_sessions_lock.
@@ -200,7 +204,8 @@ struct shift_link {
 	u8 peer_boot_id[16];
 	u8 dmac[ETH_ALEN];
 	u64 connects, tx, rx, acked, dscps;
-	unsigned long deadline, leave;
+	unsigned long deadline, leave, beat_at;
+	const void *leaving;
 	unsigned int failures;
 	u32 heartbeat;
 	char peer_node[SHIFT_NODE_MAX];

@@ -155,8 +155,11 @@ int shift_link_beat(struct shift_link *link)
 static void link_arm_beat(struct shift_link *link)
 {
 	unsigned int ms = READ_ONCE(heartbeat_ms);
-	long delay = shift_scaled_jiffies(ms ?: 1000);
+	long delay;
 
+	if (time_after_eq(jiffies, link->beat_at))
+		link->beat_at = jiffies + shift_scaled_jiffies(ms ?: 1000);
+	delay = link->beat_at - jiffies;
 	if (ms)
 		delay = clamp_t(long, link_patience(link) + 1, 1, delay);
 	shift_link_arm(link, &link->beat, delay);
@@ -175,7 +178,8 @@ static void link_beat(struct work_struct *work)
 		if (link_patience(link) < 0) {
 			link->conn->silent = true;
 			shift_conn_retire(link->conn, "nothing was acknowledged", 0);
-		} else if (link->guarded || link->base) {
+		} else if ((link->guarded || link->base) &&
+			   time_after_eq(jiffies, link->beat_at)) {
 			shift_link_beat(link);
 		}
 	}

@@ -169,7 +169,7 @@ static void dev_remove(struct ib_device *ibdev, void *client_data)
 	shift_ops_device_gone(sdev, dev_unloading);
 	shift_charge_device_gone(sdev);
 	shift_dev_drop_cm(sdev);
-	shift_link_device_gone(ibdev);
+	shift_link_device_gone(ibdev, !dev_unloading);
 	sdev->ibdev = NULL;
 	shift_dev_put(sdev);
 }
