@@ -24,7 +24,7 @@ class Nvme:
     QUEUES = 1      # for data
     # What it says of a connection that is lost, and the block layer of a request.
     LINES = "nvme|blk_|I/O"
-    TROUBLE = "reconnect|timeout|I/O error|failed|reset"
+    TROUBLE = "reconnect|timeout|I/O error|failed|reset|recovery|no usable path|expired|fatal"
     DISK = "/dev/nvme0n1"
     NQN = "shift"
     PORT = 4420

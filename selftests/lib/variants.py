@@ -54,10 +54,10 @@ VARIANTS = {
         "kernel_failover: nvme: a filesystem, *, remote cable",
         "kernel_failover: nfs: on ext4, *",
         "kernel_failover: nfs: local cable", "kernel_failover: nfs: both cables, *",
-        "kernel_failover: nfs: a cable, then *", "kernel_failover: nfs: * in one node only",
+        "kernel_failover: nfs: a cable, then *", "kernel_failover: nfs: the module in *",
         *(f"kernel_failover: {user}: {name}" for user in ("rds", "iser") for name in (
             "remote cable", "a cable, then *", "both cables, *", "cables at random, *",
-            "disconnected on the backup", "the module in one node only")),
+            "disconnected on the backup", "the module in *")),
         "kernel_failover: iser: silent loss",
         "kernel_failover: nvme: its neighbour *", "kernel_failover: nfs: its neighbour *",
         "kernel_failover: iser: its neighbour *",
@@ -158,10 +158,10 @@ VARIANTS = {
         "kernel_failover: mlx5: *",
         # one of each user
         *(f"kernel_failover: *: {name}" for name in (
-            "remote cable", "its neighbour is lost", "its interface *", "* cable, ten times",
+            "remote cable", "its neighbour is lost", "its interface *", "*, ten times",
             "drained and taken back", "a cable, then *",
             "both cables, *", "cables at random, *", "disconnected on the backup",
-            "the module in one node only")),
+            "the module in *")),
         *(f"kernel_failover: nvme: the target has SRQs, {name}" for name in (
             "* cable", "a cable, *", "disconnected *")),
         "kernel_failover: rds: the peer's MAC *",
@@ -241,10 +241,11 @@ VARIANTS = {
         # one of NVMe, on which a filesystem is, and one of NFS
         *(f"kernel_failover: {user}: local cable" for user in ("nvme", "iser")),
         *(f"kernel_failover: *: {name}" for name in (
-            "remote cable", "its neighbour is lost", "its interface *", "* cable, ten times",
+            "remote cable", "its neighbour is lost", "its interface *", "*, ten times",
             "silent loss", "drained and taken back", "a cable, then *", "both cables, *",
-            "cables at random, *", "disconnected on the backup", "the module in one node only")),
+            "cables at random, *", "disconnected on the backup", "the module in *")),
         "kernel_failover: nvme: a filesystem, *, remote cable",
+        "kernel_life: *",
         # kmemleak is asked after all tests, too
         "kernel_users: *, 12 times",
         # "bound before and after, and home again" goes the same way in a fifth of the time

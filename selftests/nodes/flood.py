@@ -97,7 +97,7 @@ class Flood:
         before = self.stat("flooded")
         others = range(1, len(self.pairs))
         self.commands("added", *(f"add {self.line('NACK', index, 1)}" for index in others))
-        step, sent = 50, 0
+        step, sent = 200, 0
         while self.stat("flooded") == before:
             check(sent * len(others) < 4 * NODE_MOST,
                   f"{sent} messages for each of {len(others)} queue pairs were heard")

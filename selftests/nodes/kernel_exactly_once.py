@@ -72,6 +72,35 @@ def atomics(bed):
         comes_home(bed, work)
 
 
+KEYS = "/sys/kernel/tracing/instances/keys"
+
+
+def keys_asked(node):
+    """How many keys it has asked for, since it traces that."""
+    return int(node.run(f"grep -c 'type=RESOLVE ' {KEYS}/trace").out)
+
+
+def asked_once(bed):
+    """A remote key is asked for once per MR, however often that is registered."""
+    with working(bed, stream(), Rounds) as (work, counters):
+        for node in bed.nodes[:2]:
+            node.must(f"mkdir {KEYS} && echo 1 >{KEYS}/events/shift/shift_msg_tx/enable")
+        pull(bed, "local")
+        moved(bed, counters, work)
+        work.more(3)
+        asked = each(bed.nodes[:2], keys_asked)
+        check(sum(asked) > 0, "no key was asked for")
+        before = work.counts()[0]["registered"]
+        work.more(10)
+        check(work.counts()[0]["registered"] > before + sum(asked),
+              "too little was registered meanwhile")
+        now = each(bed.nodes[:2], keys_asked)
+        check(now == asked, f"asked {asked} times, and then {now}")
+        for node in bed.nodes[:2]:
+            node.must(f"echo 0 >{KEYS}/events/shift/enable && rmdir {KEYS}")
+        comes_home(bed, work)
+
+
 def wrong_replay(bed):
     """The negative control: one packet too few is sent again, and that is seen."""
     user = stream(poll="workqueue")(bed)
@@ -102,5 +131,6 @@ for _way in WAYS:
 add("kernel_exactly_once", "a key for all memory", partial(story, stream(global_key=True)), MAIN,
     BARE)
 add("kernel_exactly_once", "a FETCH_ADD is lost", atomics, MAIN, BARE)
+add("kernel_exactly_once", "keys are asked for once", asked_once, MAIN, BARE)
 add("kernel_exactly_once", "a module that replays from a wrong point is caught", wrong_replay,
     FULL, BARE)

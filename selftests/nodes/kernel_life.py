@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from functools import partial
 
 import shift
-from registry import BARE, FULL, STOCK, add, test
+from registry import BARE, MAIN, add, test
 from testbed import check, each, wait_for
 from ulp import Nvme, gone, quiet
 from ulp_work import Disk, Fio
@@ -63,7 +63,7 @@ def away(bed, work, counters):
     return each(bed.nodes[:2], numbers)
 
 
-@test("kernel_life", "nvme: a controller is reset on the backup", STOCK, BARE)
+@test("kernel_life", "nvme: a controller is reset on the backup", MAIN, BARE)
 def reset(bed):
     """Its QPs end while the cable is out, and it connects when that is in again."""
     with working(bed, Nvme) as (work, counters):
@@ -76,7 +76,7 @@ def reset(bed):
         asked.wait()
 
 
-@test("kernel_life", "nvme: the server is unloaded on the backup, and comes back", state=BARE)
+@test("kernel_life", "nvme: the server is unloaded on the backup, and comes back", MAIN, BARE)
 def server_goes(bed):
     """Both ends let go of their QPs while the cable is out."""
     with working(bed, Nvme) as (work, counters):
@@ -113,7 +113,7 @@ def connected(bed, user):
     return work, shift.Counters(bed)
 
 
-@test("kernel_life", "nvme: a namespace is removed on the backup, and comes back", state=BARE)
+@test("kernel_life", "nvme: a namespace is removed on the backup, and comes back", MAIN, BARE)
 def namespace_goes(bed):
     """Events of the target, and what the host does about them, take the backup, too."""
     with served(bed) as user:
@@ -135,7 +135,7 @@ def namespace_goes(bed):
         quiet(bed, user)
 
 
-@test("kernel_life", "nvme: the host's driver is unloaded on the backup", state=BARE)
+@test("kernel_life", "nvme: the host's driver is unloaded on the backup", MAIN, BARE)
 def driver_goes(bed):
     """It ends its connections itself, and waits for that."""
     with served(bed) as user:
@@ -153,7 +153,7 @@ def driver_goes(bed):
         counters.still("failed", "illegal", "msg_bad", "kernel_lost")
 
 
-@test("kernel_life", "nvme: the backup's device is removed under it", state=BARE)
+@test("kernel_life", "nvme: the backup's device is removed under it", MAIN, BARE)
 def backup_goes(bed):
     """No path is left: its user sees an error, and connects when the cable is in again."""
     with served(bed) as user:
@@ -203,10 +203,10 @@ def doubt(word, bed):
 
 for _word in AGAIN, ONCE:
     add("kernel_life", f"nvme: a NIC that cannot be asked, {_word}", partial(doubt, _word),
-        state=BARE)
+        MAIN, BARE)
 
 
-@test("kernel_life", "nvme: rmmod and pair del are refused while it is connected", state=BARE)
+@test("kernel_life", "nvme: rmmod and pair del are refused while it is connected", MAIN, BARE)
 def refused(bed):
     """At home and away, with a reason; nothing changes by asking, and afterwards they are not."""
     def ask():
@@ -248,4 +248,4 @@ def one_key(side, bed):
 
 
 for _side in "local", "remote":
-    add("kernel_life", f"{OneKey.NAME}, {_side} cable", partial(one_key, _side), FULL, BARE)
+    add("kernel_life", f"{OneKey.NAME}, {_side} cable", partial(one_key, _side), MAIN, BARE)

@@ -158,6 +158,30 @@ def nvme_untouched(bed):
     check("SMC-R" in bed.nodes[0].run("dmesg").out, "nobody says why SMC-R is not protected")
 
 
+@test("kernel_users", "nvme: connected beside one that is older than the module", STOCK, BARE)
+def nvme_beside(bed):
+    """They have a PD in common, so the new ones are unprotected until the old ones have gone."""
+    nvme = Nvme(bed)
+    nvme.serve()
+    nvme.connect()
+    shift.setup(bed)
+    nvme.connect("/dev/nvme1n1")
+    nvme.verify("/dev/nvme1n1")
+    for node, owner in zip(bed.nodes, nvme.OWNERS):
+        check(users(node) == {(owner, "old-object")}, f"{node.name}: {users(node)}")
+    once(nvme)
+    nvme.disconnect()
+    gone(bed)
+    nvme.connect()
+    for node, owner in zip(bed.nodes, nvme.OWNERS):
+        shift.protected(node, nvme.QPS)
+        check(users(node) == {(owner, None)}, f"{node.name}: {users(node)}")
+    once(nvme)
+    nvme.end()
+    gone(bed)
+    shift.forget(bed)
+
+
 @test("kernel_users", "nfs with 512 requests at a time", state=BARE)
 def nfs_many(bed):
     """Its record takes more than 4 MiB, and it is protected."""
