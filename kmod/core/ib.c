@@ -316,8 +316,8 @@ void shift_qp_quiet(struct ib_qp *qp)
  * shift_cq_free - free a CQ of IB_POLL_SOFTIRQ that may have had a completion just now
  * @cq: its QPs are destroyed.
  *
- * ib_free_cq() waits only until the CQ's handler is not scheduled any more, and the handler arms the
- * CQ once more after that.
+ * ib_free_cq() waits only until the CQ's handler is not scheduled any more, and the handler arms
+ * the CQ once more after that.
  *
  * Context: process context; sleeps.
  */
