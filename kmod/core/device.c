@@ -185,3 +185,16 @@ bool shift_gid_is_local(struct shift_pair *pair, const union ib_gid *gid)
 {
 	return shift_dev_has_gid(pair->sdev, gid) || shift_dev_has_gid(pair->backup, gid);
 }
+
+/* Is the device in the list, which it leaves when it is being removed?  Context: any. */
+bool shift_dev_is_known(const struct ib_device *ibdev)
+{
+	const struct shift_dev *sdev;
+	bool found = false;
+
+	rcu_read_lock();
+	list_for_each_entry_rcu(sdev, &shift_devices, list)
+		found |= sdev->ibdev == ibdev;
+	rcu_read_unlock();
+	return found;
+}

@@ -12,6 +12,7 @@
 #include <rdma/ib_cache.h>
 #include "core/ib.h"
 #include "core/node.h"
+#include "core/object.h"
 #include "core/stat.h"
 #include "link/link.h"
 #include "link/link_priv.h"
@@ -432,7 +433,7 @@ static int listen_event(struct rdma_cm_id *cm_id, struct rdma_cm_event *event)
 
 	if (event->event != RDMA_CM_EVENT_CONNECT_REQUEST)
 		return 0;
-	if (!shift_dev_takes_links(cm_id->device))
+	if (!shift_dev_is_known(cm_id->device))
 		return -ENODEV;
 	err = listen_check(cm_id, event);
 	if (err)

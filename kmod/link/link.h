@@ -135,7 +135,6 @@ void shift_link_uninit(void);
 
 /* route.c */
 void shift_dev_links_up(struct shift_dev *sdev);	/* a port of it is active again */
-bool shift_dev_takes_links(const struct ib_device *ibdev);
 void shift_dev_choose_cm(struct shift_dev *sdev);
 void shift_dev_drop_cm(struct shift_dev *sdev);
 struct shift_link *shift_dev_link(struct shift_dev *sdev, const union ib_gid *local,

@@ -48,19 +48,6 @@ static void set_cm_dev(struct shift_dev *sdev, struct shift_dev *cm_dev)
 		shift_dev_put(old);
 }
 
-/* Is the device known, and not being removed?  Context: any. */
-bool shift_dev_takes_links(const struct ib_device *ibdev)
-{
-	const struct shift_dev *sdev;
-	bool found = false;
-
-	rcu_read_lock();
-	list_for_each_entry_rcu(sdev, &shift_devices, list)
-		found |= sdev->ibdev == ibdev;
-	rcu_read_unlock();
-	return found;
-}
-
 /* A pair with @sdev is made: find out whose RDMA CM its links use; shift_devices_lock. */
 void shift_dev_choose_cm(struct shift_dev *sdev)
 {
