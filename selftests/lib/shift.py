@@ -85,9 +85,11 @@ def srq(node, allowed):
 
 def load(node, module=MODULE):
     """Load the module."""
-    # Emulated processors are late by more than the deadlines allow for.
+    # Emulated processors are late by more than the deadlines allow for. Without the names of
+    # processes the kernel patches no code that runs at each change of a task.
     node.must(f"insmod {module} deadline_scale={DEADLINE_SCALE} "
-              f"{node.cluster.nics.parameters} && mkdir -p {STEPS} && "
+              f"{node.cluster.nics.parameters} && "
+              f"echo 0 >/sys/kernel/tracing/options/record-cmd && mkdir -p {STEPS} && "
               f"echo 256 >{STEPS}/buffer_size_kb && echo 1 >{STEPS}/events/shift/enable",
               timeout=120)
 
