@@ -252,8 +252,8 @@ void shift_untrack_all(struct shift_dev *sdev, struct list_head *list,
 
 /* device.c */
 extern struct list_head shift_devices;
-bool shift_dev_is_known(const struct ib_device *ibdev);
 extern struct mutex shift_devices_lock;
+bool shift_dev_is_known(const struct ib_device *ibdev);
 struct shift_dev *shift_dev_new(struct ib_device *ibdev);
 struct shift_dev *shift_dev_get(struct shift_dev *sdev);
 void shift_dev_put(struct shift_dev *sdev);	/* process context */

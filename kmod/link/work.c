@@ -155,11 +155,13 @@ int shift_link_beat(struct shift_link *link)
 static void link_arm_beat(struct shift_link *link)
 {
 	unsigned int ms = READ_ONCE(heartbeat_ms);
+	unsigned long now = jiffies;
 	long delay;
 
-	if (time_after_eq(jiffies, link->beat_at))
-		link->beat_at = jiffies + shift_scaled_jiffies(ms ?: 1000);
-	delay = link->beat_at - jiffies;
+	if (time_after_eq(now, link->beat_at))
+		link->beat_at = now + shift_scaled_jiffies(ms ?: 1000);
+	/* at least one: read again, jiffies may be past it by now, and the timer would not end */
+	delay = link->beat_at - now;
 	if (ms)
 		delay = clamp_t(long, link_patience(link) + 1, 1, delay);
 	shift_link_arm(link, &link->beat, delay);
