@@ -84,6 +84,7 @@ int rdma_set_min_rnr_timer(struct rdma_cm_id *id, u8 timer) { return 0; }
 void rdma_set_service_type(struct rdma_cm_id *id, int tos) { }
 int rdma_listen(struct rdma_cm_id *id, int backlog) { return 0; }
 int rdma_notify(struct rdma_cm_id *id, int event) { return 0; }
+int rdma_disconnect(struct rdma_cm_id *id) { return -EINVAL; }
 void rdma_lock_handler(struct rdma_cm_id *id) { }
 void rdma_unlock_handler(struct rdma_cm_id *id) { }
 const char *rdma_event_msg(enum rdma_cm_event_type event) { return "event"; }
@@ -153,7 +154,7 @@ struct ib_cq *ib_alloc_cq(struct ib_device *dev, void *context, int cqe, int vec
 	return fuzz_refuses() ? ERR_PTR(-ENOMEM) : &cq;
 }
 
-void ib_free_cq(struct ib_cq *c) { }
+void shift_cq_free(struct ib_cq *c) { }
 int shift_qp_stop(struct ib_qp *qp) { return 0; }
 void shift_qp_quiet(struct ib_qp *qp) { }
 

@@ -14,6 +14,7 @@ bool fuzz_known;
 
 DEFINE_PER_CPU(struct shift_stats, shift_stats);
 bool shift_peer_knows(const union ib_gid *gid) { return fuzz_known; }
+bool shift_dev_is_known(const struct ib_device *dev) { return !fuzz_refuses(); }
 
 int shift_peer_node(const union ib_gid *gid, char *node)
 {
