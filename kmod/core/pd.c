@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /* Shadows of PDs, their mirrors, and why the QPs of a PD cannot be protected. */
 #include <linux/module.h>
+#include <linux/sched/mm.h>
 #include <linux/slab.h>
 #include "core/object.h"
 #include "core/pair.h"
@@ -106,6 +107,7 @@ struct shift_pd *shift_pd_find(struct ib_pd *pd)
  */
 struct ib_pd *shift_pd_mirror(struct shift_pd *spd)
 {
+	unsigned int noio;
 	struct ib_pd *pd;
 
 	WARN_ON_ONCE(!refcount_read(&spd->pair->users));
@@ -113,6 +115,8 @@ struct ib_pd *shift_pd_mirror(struct shift_pd *spd)
 	pd = smp_load_acquire(&spd->mirror);
 	if (pd)
 		return pd;
+	/* a QP that is being paired waits for this lock, and its user may carry out reclaim's I/O */
+	noio = memalloc_noio_save();
 	mutex_lock(&spd->lock);
 	if (!spd->mirror) {
 		pd = ib_alloc_pd(spd->pair->backup->ibdev, spd->pd->flags);
@@ -121,5 +125,6 @@ struct ib_pd *shift_pd_mirror(struct shift_pd *spd)
 	}
 	pd = spd->mirror;
 	mutex_unlock(&spd->lock);
+	memalloc_noio_restore(noio);
 	return pd;
 }
