@@ -7,6 +7,8 @@ import threading
 import time
 
 TOLD = 60                   # lines of a failure that are told once more at the end
+SHORT = 200                 # characters of its first line that are told beside its title
+LAST = 12                   # lines of a log that tell why a makefile has ended
 BEGAN = time.monotonic()
 RESULT = re.compile(r"^(\s*)(not ok|ok) \d+\s*(?:- )?(.*)$")
 
@@ -58,9 +60,11 @@ class Report:
 
     def remember(self, title, text=None, what="failed"):
         """This is told once more at the end: of a long log the middle gets lost."""
+        lines = (text or "").splitlines()
+        head = f"# {what}: {title}"
         with self.lock:
-            self.titles.append(f"# {what}: {title}")
-            self.remarks.append("\n#   ".join([self.titles[-1], *(text or "").splitlines()[:TOLD]]))
+            self.titles.append(": ".join([head, *(line.strip()[:SHORT] for line in lines[:1])]))
+            self.remarks.append("\n#   ".join([head, *lines[:TOLD]]))
 
     def suite_end(self, name, passed):
         """The result of a suite as a test of its own (not counted)."""
@@ -111,6 +115,7 @@ def user_space(report, name, status, lines):
                    f"build/check/{name}.log")
         if good:
             report.count(False, None)
-            report.remember(f"{name}: make check ended with {status}")
+            report.remember(f"{name}: make check ended with {status}", "\n".join(
+                [line for line in lines if "error" in line.lower()][:1] + lines[-LAST:]))
         good = False
     report.suite_end(name, good)
