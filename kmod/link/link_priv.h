@@ -248,6 +248,7 @@ void shift_conn_put(struct shift_conn *c);
 void shift_conn_done(struct shift_conn *c);
 int shift_conn_build(struct shift_conn *c);
 void shift_conn_release(struct shift_conn *c);
+void shift_conn_destroy(struct work_struct *work);
 bool shift_conn_install(struct shift_conn *c, bool replace);
 void shift_conn_establish(struct shift_conn *c);
 void shift_conn_retire(struct shift_conn *c, const char *why, int status);
