@@ -134,7 +134,7 @@ class Runner:
                 # before what programs printed: only the first lines are told once more at the end
                 trouble[1:1] = said
                 trouble += brackets.said() if trouble else []
-                # what a kernel complains of is never excused but by the emulator
+                # what else a kernel complains of is never excused
                 self.broken = brackets.broken() or (None if said else self.broken)
                 self.keep(test, brackets, trouble, state)
         if trouble:
