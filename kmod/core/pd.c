@@ -115,7 +115,7 @@ struct ib_pd *shift_pd_mirror(struct shift_pd *spd)
 	pd = smp_load_acquire(&spd->mirror);
 	if (pd)
 		return pd;
-	/* a QP that is being paired waits for this lock, and its user may carry out reclaim's I/O */
+	/* a QP that is being paired waits for it, and its user may carry out reclaim's I/O */
 	noio = memalloc_noio_save();
 	mutex_lock(&spd->lock);
 	if (!spd->mirror) {
