@@ -34,6 +34,7 @@ static const struct {
 	{ SHIFT_A_DRAINED, "drained", FLAG },
 	{ SHIFT_A_POLICY,	"policy",	ENUM, &shift_policy_names },
 	{ SHIFT_A_TRACKED_QPS,	"tracked_qps",	U32 },
+	{ SHIFT_A_USED_BY,	"used_by",	STR },
 	{ SHIFT_A_PROOF_HELD,	"proof_held",	BITS },
 	{ SHIFT_A_PROOF_FAILED,	"proof_failed",	BITS },
 	{ SHIFT_A_BACKUP_PROOF_HELD, "backup_proof_held", BITS },

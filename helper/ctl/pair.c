@@ -212,7 +212,8 @@ static int pair_show(struct ctl *ctl, int argc, char **argv)
 		{ "dev", "DEV" }, { "port_state", "PORT" },
 		{ "backups_text", "BACKUP" }, { "backup_port_state", "PORT" },
 		{ "policy", "POLICY" }, { "proof_text", "PROOF" },
-		{ "tracked_qps", "QPS" }, { "protected_qps", "PROTECTED" }, {}
+		{ "tracked_qps", "QPS" }, { "protected_qps", "PROTECTED" },
+		{ "used_by", "USED BY" }, {}
 	};
 	struct json_object *all, *rows, *row;
 	size_t i;

@@ -73,6 +73,7 @@ static struct nla_policy attr_policy[SHIFT_A_MAX + 1] = {
 	[SHIFT_A_PORT_STATE]	= { .type = NLA_U32 },
 	[SHIFT_A_BACKUP_PORT_STATE] = { .type = NLA_U32 },
 	[SHIFT_A_PROTECTED_QPS]	= { .type = NLA_U32 },
+	[SHIFT_A_USED_BY]	= { .type = NLA_STRING },
 	[SHIFT_A_TRACKED_QPS]	= { .type = NLA_U32 },
 	[SHIFT_A_SWITCHES]	= { .type = NLA_U32 },
 	[SHIFT_A_FAULT_NS]	= { .type = NLA_U64 },

@@ -102,7 +102,7 @@ int shift_mr_translate(struct shift_pd *spd, const struct shift_sge *sge, u8 pat
 	struct shift_mr *smr;
 	int err = -EACCES;
 
-	if (spd->kernel)
+	if (spd->ulp)
 		return shift_kernel_lkey(spd, sge->lkey, path, key);
 	rcu_read_lock();
 	smr = xa_load(&spd->sdev->mrs, sge->lkey >> 8);
@@ -130,7 +130,7 @@ bool shift_mr_backup_rkey(const struct shift_pd *spd, u32 rkey, u32 *key)
 	struct shift_mr *smr = shift_mr_find(spd->sdev, rkey);
 	bool found = false;
 
-	if (spd->kernel) {
+	if (spd->ulp) {
 		found = shift_kernel_rkey(spd, smr, rkey, key);
 	} else if (smr && READ_ONCE(smr->mirror) && smr->rkey == rkey && smr->spd == spd) {
 		*key = smr->mirror_rkey;

@@ -21,6 +21,7 @@
 #include "core/charge.h"
 #include "core/proof.h"
 #include "core/ring.h"
+#include "pure/ulp.h"
 
 struct shift_kernel_cq;
 struct shift_kernel_mr;
@@ -126,7 +127,7 @@ struct shift_dev {
 
 /**
  * struct shift_pd - shadow of a user PD, or of one of a user in the kernel
- * @kernel: a user in the kernel has allocated it.
+ * @ulp: the user in the kernel that has allocated it; NONE: an application has.
  * @mirrors: MRs of such a user by the index of their mirror's key.
  * @reason: why QPs of this PD cannot be protected (first one found), or 0.  It stays.
  * @unmirrored: how many of its MRs have no mirror, by reason: Documentation/internals/memory.md.
@@ -152,7 +153,7 @@ struct shift_pd {
 	bool windows;			/* it has, or had, memory windows */
 	struct mutex region_mutex;
 	struct list_head regions;
-	bool kernel;
+	enum shift_ulp ulp;
 	struct xarray mirrors;
 };
 

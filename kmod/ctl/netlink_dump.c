@@ -18,6 +18,7 @@
 #include "failover/failover.h"
 #include "link/link.h"
 #include "proxy/proxy.h"
+#include "verbs/verbs.h"
 
 /* the largest message is a peer with all its NICs and backups */
 #define SHIFT_NL_MSG_MAX \
@@ -332,11 +333,13 @@ static int nl_pair_message(struct shift_nl_snapshot *snap, const struct shift_pa
 			   enum ib_port_state state, enum ib_port_state backup_state)
 {
 	struct sk_buff *skb = snap->scratch;
+	char users[SHIFT_KERNEL_USERS_TEXT];
 	struct shift_qp_counts counts;
 	void *hdr;
 	int err;
 
 	shift_qp_count(pair->sdev, &counts);
+	shift_users_text(shift_pd_users(pair->sdev), users, sizeof(users));
 	hdr = nl_message_begin(snap);
 	mutex_lock(&shift_devices_lock);
 	err = shift_nl_put_pair(skb, pair);
@@ -351,6 +354,8 @@ static int nl_pair_message(struct shift_nl_snapshot *snap, const struct shift_pa
 		err = nla_put_u32(skb, SHIFT_A_PROTECTED_QPS, counts.protected);
 	if (!err)
 		err = nla_put_u32(skb, SHIFT_A_TRACKED_QPS, counts.tracked);
+	if (!err)
+		err = nla_put_string(skb, SHIFT_A_USED_BY, users);
 	return nl_message_end(snap, hdr, err);
 }
 

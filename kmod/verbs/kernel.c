@@ -43,21 +43,28 @@ static int users_set(const char *text, const struct kernel_param *param)
 }
 
 /**
- * shift_kernel_users_text - whose QPs are protected: names with commas between them
+ * shift_users_text - names of users, with commas between them
+ * @users: BIT(enum shift_ulp) of each; BIT(SHIFT_ULP_NONE): applications.
  * @text: where to.
  * @size: room there; SHIFT_KERNEL_USERS_TEXT is enough.
  *
  * Return: its length.
  */
-int shift_kernel_users_text(char *text, size_t size)
+int shift_users_text(u32 users, char *text, size_t size)
 {
 	int ulp, n = 0;
 
-	for (ulp = SHIFT_ULP_NONE + 1; ulp < __SHIFT_ULP_MAX; ulp++)
-		if (kernel_users & BIT(ulp))
+	for (ulp = 0; ulp < __SHIFT_ULP_MAX; ulp++)
+		if (users & BIT(ulp))
 			n += scnprintf(text + n, size - n, "%s%s", n ? "," : "",
-				       shift_ulp_name(ulp));
+				       ulp ? shift_ulp_name(ulp) : "applications");
 	return n ?: scnprintf(text, size, "%s", shift_ulp_name(SHIFT_ULP_NONE));
+}
+
+/* Whose QPs are protected: as shift_users_text(). */
+int shift_kernel_users_text(char *text, size_t size)
+{
+	return shift_users_text(kernel_users, text, size);
 }
 
 static int users_get(char *text, const struct kernel_param *param)

@@ -97,7 +97,7 @@ static struct ib_mr *wrap_alloc_mr(struct ib_pd *pd, enum ib_mr_type type, u32 m
 	sdev = shift_verb_begin(pd->device, &idx);
 	mr = sdev->saved.alloc_mr(pd, type, max_num_sg);
 	spd = IS_ERR(mr) ? NULL : shift_pd_find(pd);
-	if (spd && spd->kernel)
+	if (spd && spd->ulp)
 		kernel_mr_note(spd, mr, type, max_num_sg);
 	shift_verb_end(sdev, idx);
 	return mr;
@@ -115,7 +115,7 @@ static struct ib_mr *wrap_alloc_mr_integrity(struct ib_pd *pd, u32 max_num_data_
 	sdev = shift_verb_begin(pd->device, &idx);
 	mr = sdev->saved.alloc_mr_integrity(pd, max_num_data_sg, max_num_meta_sg);
 	spd = IS_ERR(mr) ? NULL : shift_pd_find(pd);
-	if (spd && spd->kernel) {
+	if (spd && spd->ulp) {
 		shift_pd_spoil(spd, SHIFT_REASON_OPERATION);
 		shift_pairing_look(spd);
 	}

@@ -204,8 +204,10 @@ int shift_ops_swap_out(struct shift_dev *sdev, struct netlink_ext_ack *extack)
 	if (!ops_are_ours(sdev))
 		goto taken;
 	if (atomic_cmpxchg(&sdev->objects, 0, INT_MIN)) {
-		NL_SET_ERR_MSG_MOD(extack,
-				   "applications or users in the kernel use it: stop them first");
+		if (shift_pd_users(sdev) & ~BIT(SHIFT_ULP_NONE))
+			NL_SET_ERR_MSG_MOD(extack, "users in the kernel use it, which pair show names: end them first");
+		else
+			NL_SET_ERR_MSG_MOD(extack, "applications use it: stop them first");
 		return -EBUSY;
 	}
 	if (ops_swap(sdev, false))

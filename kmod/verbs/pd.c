@@ -7,9 +7,9 @@
 #include "verbs/verbs.h"
 
 /* QPs of a PD without a shadow are not protected. */
-static int pd_track(struct shift_dev *sdev, struct ib_pd *pd, bool kernel)
+static int pd_track(struct shift_dev *sdev, struct ib_pd *pd, enum shift_ulp ulp)
 {
-	struct shift_pd *spd = kzalloc(sizeof(*spd), kernel ? GFP_KERNEL : GFP_KERNEL_ACCOUNT);
+	struct shift_pd *spd = kzalloc(sizeof(*spd), ulp ? GFP_KERNEL : GFP_KERNEL_ACCOUNT);
 	int err;
 
 	if (!spd)
@@ -19,7 +19,7 @@ static int pd_track(struct shift_dev *sdev, struct ib_pd *pd, bool kernel)
 	mutex_init(&spd->region_mutex);
 	INIT_LIST_HEAD(&spd->regions);
 	xa_init(&spd->mirrors);
-	spd->kernel = kernel;
+	spd->ulp = ulp;
 	INIT_LIST_HEAD(&spd->obj.list);
 	spd->sdev = shift_dev_get(sdev);
 	spd->pair = shift_pair_of(sdev);
@@ -28,21 +28,22 @@ static int pd_track(struct shift_dev *sdev, struct ib_pd *pd, bool kernel)
 	err = shift_track(sdev, &spd->obj, pd, SHIFT_OBJ_PD, &sdev->pds);
 	if (err)
 		shift_pd_put(spd);
-	else if (!kernel)
+	else if (!ulp)
 		shift_charge_pd(&spd->charge, spd, 1, 0);
 	return err;
 }
 
 static int wrap_alloc_pd(struct ib_pd *pd, struct ib_udata *udata)
 {
+	enum shift_ulp ulp = SHIFT_ULP_NONE;
 	struct shift_dev *sdev;
 	int idx, err;
-	bool kernel;
 
 	sdev = shift_verb_begin(pd->device, &idx);
-	kernel = !udata && shift_kernel_pd_user(sdev, pd) != SHIFT_ULP_NONE;
+	if (!udata)
+		ulp = shift_kernel_pd_user(sdev, pd);
 	err = sdev->saved.alloc_pd(pd, udata);
-	if (!err && (udata || kernel) && shift_dev_count(sdev) && pd_track(sdev, pd, kernel))
+	if (!err && (udata || ulp) && shift_dev_count(sdev) && pd_track(sdev, pd, ulp))
 		shift_dev_uncount(sdev);
 	if (!err && udata)
 		shift_charge_make_room(sdev);
@@ -89,6 +90,28 @@ const struct ib_device_ops shift_pd_ops = {
 	.alloc_pd = wrap_alloc_pd,
 	.dealloc_pd = wrap_dealloc_pd,
 };
+
+/**
+ * shift_pd_users - who has PDs on a device, and with them holds its pair
+ * @sdev: the device.
+ *
+ * Context: process context; takes sdev->list_lock.
+ * Return: BIT(enum shift_ulp) of each user in the kernel; BIT(SHIFT_ULP_NONE): applications have.
+ */
+u32 shift_pd_users(struct shift_dev *sdev)
+{
+	struct shift_obj *obj;
+	u32 users = 0;
+
+	mutex_lock(&sdev->list_lock);
+	list_for_each_entry(obj, &sdev->pds, list)
+		users |= BIT(container_of(obj, struct shift_pd, obj)->ulp);
+	mutex_unlock(&sdev->list_lock);
+	/* an application may have a CQ, and no PD yet */
+	if (!users && atomic_read(&sdev->objects) > 0)
+		users = BIT(SHIFT_ULP_NONE);
+	return users;
+}
 
 /**
  * shift_pd_pair_gone - drop the mirror PDs of a pair

@@ -40,7 +40,7 @@ static int srq_track(struct shift_dev *sdev, struct ib_srq *srq, const struct ib
 
 	if (!spd || attr->max_sge > SHIFT_WR_MAX_SGE)
 		return -EOPNOTSUPP;
-	if (kernel && (!spd->kernel || !shift_srq_is_enabled()))
+	if (kernel && (!spd->ulp || !shift_srq_is_enabled()))
 		return -EOPNOTSUPP;
 	ssrq = kzalloc(sizeof(*ssrq), kernel ? GFP_KERNEL : GFP_KERNEL_ACCOUNT);
 	if (!ssrq)

@@ -48,6 +48,7 @@ extern const struct ib_device_ops shift_ah_ops;
 /* pd.c */
 extern const struct ib_device_ops shift_pd_ops;
 void shift_pd_pair_gone(struct shift_pair *pair);
+u32 shift_pd_users(struct shift_dev *sdev);
 void shift_pd_device_gone(struct shift_dev *sdev);
 
 /* mr.c */
@@ -78,6 +79,7 @@ void shift_gsi_posting(struct ib_qp *qp, const struct ib_send_wr *wr);	/* any co
 /* kernel.c */
 extern const struct ib_device_ops shift_kernel_ops;
 #define SHIFT_KERNEL_USERS_TEXT	64
+int shift_users_text(u32 users, char *text, size_t size);
 int shift_kernel_users_text(char *text, size_t size);
 bool shift_kernel_users(const struct shift_dev *sdev);
 enum shift_ulp shift_kernel_pd_user(const struct shift_dev *sdev, const struct ib_pd *pd);

@@ -103,6 +103,9 @@ static void send_pair(const char *dev, const char *used, const char *names,
 	nla_put_u32(msg, SHIFT_A_POLICY, 1);
 	nla_put_u32(msg, SHIFT_A_TRACKED_QPS, 3);
 	nla_put_u32(msg, SHIFT_A_PROTECTED_QPS, 2);
+	/* an older kernel does not say that */
+	if (*names)
+		nla_put_string(msg, SHIFT_A_USED_BY, "applications,nvme");
 	if (proof) {
 		nla_put_u32(msg, SHIFT_A_PROOF_HELD, proof->held);
 		nla_put_u32(msg, SHIFT_A_PROOF_FAILED, proof->failed);
@@ -200,14 +203,15 @@ static void show(void)
 	struct ctl text = {}, json = { .json = true };
 
 	CHECK(shows(&text, "show",
-		"DEV     PORT  BACKUP           PORT  POLICY         PROOF                QPS  PROTECTED\n"
-		"rxe0    -     rxe1,rxe2*,rxe3  -     at-least-once  -                    3    2\n"
-		"rxe1    -     rxe0             -     at-least-once  untried              3    2\n"
-		"rxe9    -     rxe8             -     at-least-once  -                    3    2\n"
-		"mlx5_0  -     mlx5_1           -     at-least-once  holds; fails 2,3,16  3    2\n"));
+		"DEV     PORT  BACKUP           PORT  POLICY         PROOF                QPS  PROTECTED  USED BY\n"
+		"rxe0    -     rxe1,rxe2*,rxe3  -     at-least-once  -                    3    2          applications,nvme\n"
+		"rxe1    -     rxe0             -     at-least-once  untried              3    2          applications,nvme\n"
+		"rxe9    -     rxe8             -     at-least-once  -                    3    2          -\n"
+		"mlx5_0  -     mlx5_1           -     at-least-once  holds; fails 2,3,16  3    2          applications,nvme\n"));
 	CHECK(shows(&json, "show rxe0",
 		"[{\"dev\":\"rxe0\",\"backup\":\"rxe2\",\"protected_qps\":2,"
 		"\"policy\":\"at-least-once\",\"tracked_qps\":3,"
+		"\"used_by\":\"applications,nvme\","
 		"\"backups\":[\"rxe1\",\"rxe2\",\"rxe3\"]}]\n"));
 	CHECK(shows(&json, "show rxe9",
 		"[{\"dev\":\"rxe9\",\"backup\":\"rxe8\",\"protected_qps\":2,"
@@ -215,6 +219,7 @@ static void show(void)
 	CHECK(shows(&json, "show mlx5_0",
 		"[{\"dev\":\"mlx5_0\",\"backup\":\"mlx5_1\",\"protected_qps\":2,"
 		"\"policy\":\"at-least-once\",\"tracked_qps\":3,"
+		"\"used_by\":\"applications,nvme\","
 		"\"proof_held\":[2,3,8],\"proof_failed\":[],"
 		"\"backup_proof_held\":[8],\"backup_proof_failed\":[2,3,16],"
 		"\"backups\":[\"mlx5_1\"]}]\n"));

@@ -178,6 +178,12 @@ def nics_of(node):
     return must(node, "node", "nics").split()
 
 
+def used_by(node):
+    """Who holds the pair of the default device, and with it the module."""
+    return next(row["used_by"] for row in show(node, "pair")
+                if row["dev"] == node.cluster.nics.default)
+
+
 def bring_back(node):
     """The devices that were removed, and their pairs."""
     for rail in range(2):

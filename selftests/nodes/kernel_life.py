@@ -214,6 +214,7 @@ def refused(bed):
             said = node.run("rmmod rdma_shift")
             check(said.status and "in use" in said.err, f"{node.name}: rmmod: {said.text}")
             shift.refused(node, "pair", "del", "rxe0", says="users in the kernel")
+            check(shift.used_by(node) == "nvme", f"{node.name}: {shift.used_by(node)}")
 
     # working() unloads the module at its end
     with working(bed, Nvme) as (work, counters):

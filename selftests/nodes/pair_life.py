@@ -81,6 +81,7 @@ def next_backup(bed):
               before.get("drained"), f"{before} became {after}")
         # still tracked, by a pair that is not there any more
         shift.refused(node, "pair", "del", "rxe0", says="applications")
+        check(shift.used_by(node) == "applications", f"used by {shift.used_by(node)}")
         process.stop()
         node.must("rdma link delete rxe2")
         check(backups(node) is None, f"{backups(node)}")
@@ -92,6 +93,7 @@ def next_backup(bed):
             if node.run(f"rdma link show rxe{rail}/1").status:
                 node.must(f"rdma link add rxe{rail} type rxe netdev rail{rail}")
     shift.must(node, "pair", "add", "rxe0", "rxe1")
+    check(shift.used_by(node) == "none", f"used by {shift.used_by(node)}")
     shift.must(node, "pair", "del", "rxe0")
 
 

@@ -100,6 +100,7 @@ enum shift_attr {
 	SHIFT_A_MSG_CAPS,	/* u32: bits of what both its ends understand beyond that */
 	SHIFT_A_KERNEL_USERS,	/* string: NODE_GET: users in the kernel that are protected */
 	SHIFT_A_DSCPS,		/* u64: bits of classes with heartbeats beside the link's */
+	SHIFT_A_USED_BY,	/* string: PAIR_GET: who has protection domains on DEV */
 	__SHIFT_A_MAX,
 	SHIFT_A_MAX = __SHIFT_A_MAX - 1
 };
