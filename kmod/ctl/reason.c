@@ -16,7 +16,7 @@ static const char * const shift_reason_texts[] = {
 	[SHIFT_REASON_QP_TYPE] =
 		"Only reliably connected (RC) QPs can be protected.",
 	[SHIFT_REASON_OPERATION] =
-		"The application posted an operation that cannot be replayed yet.",
+		"An operation was posted, or signed memory is used, that cannot be replayed yet.",
 	[SHIFT_REASON_SRQ] =
 		"Its shared receive queue cannot be moved, or another QP on it is not protected.",
 	[SHIFT_REASON_OLD_OBJECT] =

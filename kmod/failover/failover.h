@@ -55,6 +55,7 @@ int shift_move_ask(struct shift_dev *sdev, u32 link_id, u32 qpn, u8 to, bool kee
 
 /* pairing.c */
 void shift_pairing_look(const struct shift_pd *spd);	/* process context */
+void shift_pairing_look_soon(void);	/* any context */
 void shift_pairing_soon(struct shift_qp *sqp);	/* sqp->lock */
 void shift_pairing_settle(struct shift_qp *sqp);
 void shift_pairing_uninit(void);

@@ -263,6 +263,28 @@ void shift_pairing_look(const struct shift_pd *spd)
 	shift_qp_kick_pd(spd, SHIFT_QPB_RETRY_PAIR);
 }
 
+static void look_at_pds(struct work_struct *work)
+{
+	unsigned long index = 0;
+	struct shift_qp *sqp;
+
+	for (; (sqp = shift_qp_next(&index)); shift_qp_put(sqp))
+		if (shift_pd_reason(sqp->spd, SHIFT_PATH_BACKUP))
+			shift_qp_kick(sqp, SHIFT_QPB_RETRY_PAIR);
+}
+
+static DECLARE_WORK(pd_look, look_at_pds);
+
+/**
+ * shift_pairing_look_soon - as shift_pairing_look(), for PDs that have got a reason that stays
+ *
+ * Context: any.
+ */
+void shift_pairing_look_soon(void)
+{
+	queue_work(shift_wq, &pd_look);
+}
+
 /**
  * shift_pairing_message - handle a PAIR
  * @sqp: the QP, locked.
@@ -433,4 +455,5 @@ void shift_pairing_settle(struct shift_qp *sqp)
 void shift_pairing_uninit(void)
 {
 	cancel_delayed_work_sync(&pair_tick);
+	cancel_work_sync(&pd_look);
 }

@@ -103,24 +103,31 @@ static struct ib_mr *wrap_alloc_mr(struct ib_pd *pd, enum ib_mr_type type, u32 m
 	return mr;
 }
 
-/* Signatures are made by the device, and another device cannot go on with them. */
-static struct ib_mr *wrap_alloc_mr_integrity(struct ib_pd *pd, u32 max_num_data_sg,
-					     u32 max_num_meta_sg)
+/*
+ * Signatures are made by the device, and another device cannot go on with them.  NVMe allocates
+ * MRs for them on each device that has any, and maps one only for a disk that wants them.  So QPs
+ * of the PD are unprotected from the first mapping on, which comes before the first request.
+ *
+ * Any context.
+ */
+static int wrap_map_mr_sg_pi(struct ib_mr *mr, struct scatterlist *data, int num_data,
+			     unsigned int *data_offset, struct scatterlist *meta, int num_meta,
+			     unsigned int *meta_offset)
 {
 	struct shift_dev *sdev;
 	struct shift_pd *spd;
-	struct ib_mr *mr;
-	int idx;
+	int n;
 
-	sdev = shift_verb_begin(pd->device, &idx);
-	mr = sdev->saved.alloc_mr_integrity(pd, max_num_data_sg, max_num_meta_sg);
-	spd = IS_ERR(mr) ? NULL : shift_pd_find(pd);
-	if (spd && spd->ulp) {
+	rcu_read_lock();
+	sdev = shift_ops_dev(mr->device);
+	spd = shift_pd_find(mr->pd);
+	if (spd && spd->ulp && !shift_pd_reason(spd, SHIFT_PATH_BACKUP)) {
 		shift_pd_spoil(spd, SHIFT_REASON_OPERATION);
-		shift_pairing_look(spd);
+		shift_pairing_look_soon();
 	}
-	shift_verb_end(sdev, idx);
-	return mr;
+	n = sdev->saved.map_mr_sg_pi(mr, data, num_data, data_offset, meta, num_meta, meta_offset);
+	rcu_read_unlock();
+	return n;
 }
 
 /* Any context. */
@@ -144,6 +151,6 @@ static int wrap_map_mr_sg(struct ib_mr *mr, struct scatterlist *sg, int nents,
 
 const struct ib_device_ops shift_kernel_mr_ops = {
 	.alloc_mr = wrap_alloc_mr,
-	.alloc_mr_integrity = wrap_alloc_mr_integrity,
 	.map_mr_sg = wrap_map_mr_sg,
+	.map_mr_sg_pi = wrap_map_mr_sg_pi,
 };

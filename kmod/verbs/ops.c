@@ -62,8 +62,8 @@ static const struct {
 	KERNEL_OP(shift_drain_ops, drain_sq),
 	KERNEL_OP(shift_drain_ops, drain_rq),
 	KERNEL_OP(shift_kernel_mr_ops, alloc_mr),
-	KERNEL_OP(shift_kernel_mr_ops, alloc_mr_integrity),
 	KERNEL_OP(shift_kernel_mr_ops, map_mr_sg),
+	KERNEL_OP(shift_kernel_mr_ops, map_mr_sg_pi),
 };
 
 static void **ops_entry(const struct ib_device_ops *ops, int i)

@@ -22,6 +22,7 @@ class Nvme:
     OWNERS = "nvme_rdma", "nvmet_rdma"
     QPS = 2         # a queue for commands and one for data
     QUEUES = 1      # for data
+    DEPTH = 128     # requests of a queue, each with an MR
     # What it says of a connection that is lost, and the block layer of a request.
     LINES = "nvme|blk_|I/O"
     TROUBLE = "reconnect|timeout|I/O error|failed|reset|recovery|no usable path|expired|fatal"

@@ -27,7 +27,8 @@ static int mls_query_device(struct ib_device *ibdev, struct ib_device_attr *attr
 	if (!mls_cm)
 		attr->device_cap_flags &= ~IB_DEVICE_MEM_MGT_EXTENSIONS;
 	/* it goes with rxe or the module, never by itself */
-	attr->kernel_cap_flags = 0;
+	attr->kernel_cap_flags = mls_pi ? IBK_INTEGRITY_HANDOVER : 0;
+	attr->max_pi_fast_reg_page_list_len = mls_pi ? attr->max_fast_reg_page_list_len / 2 : 0;
 	attr->max_mw = 0;
 	attr->max_send_sge = MLS_MAX_SGE;
 	attr->max_recv_sge = MLS_MAX_SGE;
@@ -154,6 +155,7 @@ static const struct ib_device_ops mls_ops = {
 	.driver_id = RDMA_DRIVER_MLX5,
 	.uverbs_abi_ver = MLX5_IB_UVERBS_ABI_VERSION,
 	.alloc_mr = mls_alloc_mr,
+	.alloc_mr_integrity = mls_alloc_mr_integrity,
 	.alloc_pd = mls_alloc_pd,
 	.alloc_ucontext = mls_alloc_ucontext,
 #if LINUX_VERSION_CODE >= KERNEL_VERSION(7, 2, 0)
@@ -184,6 +186,7 @@ static const struct ib_device_ops mls_ops = {
 	.get_link_layer = mls_link_layer,
 	.get_port_immutable = mls_port_immutable,
 	.map_mr_sg = mls_map_mr_sg,
+	.map_mr_sg_pi = mls_map_mr_sg_pi,
 	.mmap = mls_mmap,
 	.modify_qp = mls_modify_qp,
 	.modify_srq = mls_modify_srq,

@@ -34,6 +34,22 @@ struct ib_mr *mls_alloc_mr(struct ib_pd *ibpd, enum ib_mr_type type, u32 max_num
 	return &mr->ibmr;
 }
 
+/* Memory that is signed: as far as a user comes who never registers it. */
+bool mls_pi;
+
+struct ib_mr *mls_alloc_mr_integrity(struct ib_pd *ibpd, u32 num_data, u32 num_meta)
+{
+	return mls_alloc_mr(ibpd, IB_MR_TYPE_MEM_REG, num_data + num_meta);
+}
+
+/* Any context. */
+int mls_map_mr_sg_pi(struct ib_mr *ibmr, struct scatterlist *data, int num_data,
+		     unsigned int *data_offset, struct scatterlist *meta, int num_meta,
+		     unsigned int *meta_offset)
+{
+	return num_data + num_meta;
+}
+
 /* Any context. */
 int mls_map_mr_sg(struct ib_mr *ibmr, struct scatterlist *sg, int nents, unsigned int *offset)
 {

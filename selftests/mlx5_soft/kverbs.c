@@ -162,8 +162,8 @@ int mls_kernel_create_qp(struct mls_qp *qp, struct ib_qp_init_attr *attr)
 	qp->gsi = mls_cm && attr->qp_type == IB_QPT_GSI;
 	if (qp->gsi)
 		lower.qp_type = IB_QPT_UD;
-	if ((attr->qp_type != IB_QPT_RC && !qp->gsi) || attr->create_flags ||
-	    !attr->send_cq || !attr->recv_cq)
+	if ((attr->qp_type != IB_QPT_RC && !qp->gsi) || !attr->send_cq || !attr->recv_cq ||
+	    attr->create_flags & ~(mls_pi ? IB_QP_CREATE_INTEGRITY_EN : 0))
 		return -EOPNOTSUPP;
 	if (attr->srq && !to_mls_srq(attr->srq)->kernel)
 		return -EINVAL;

@@ -13,6 +13,8 @@ MODULE_PARM_DESC(on, "rxe devices that get a software mlx5 device (rxe0 gets mls
 
 module_param_named(cm, mls_cm, bool, 0444);
 MODULE_PARM_DESC(cm, "users in the kernel connect by our devices, and not by the rxe devices below");
+module_param_named(pi, mls_pi, bool, 0444);
+MODULE_PARM_DESC(pi, "MRs with signatures can be allocated and mapped, and not registered");
 
 static LIST_HEAD(slots);
 static DEFINE_MUTEX(slots_lock);	/* the list; taken under the locks of all devices */

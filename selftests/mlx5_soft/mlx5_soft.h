@@ -377,6 +377,11 @@ int mls_post_srq_recv(struct ib_srq *ibsrq, const struct ib_recv_wr *wr,
 struct ib_mr *mls_get_dma_mr(struct ib_pd *ibpd, int access);
 struct ib_mr *mls_alloc_mr(struct ib_pd *ibpd, enum ib_mr_type type, u32 max_num_sg);
 int mls_map_mr_sg(struct ib_mr *ibmr, struct scatterlist *sg, int nents, unsigned int *offset);
+extern bool mls_pi;
+struct ib_mr *mls_alloc_mr_integrity(struct ib_pd *ibpd, u32 num_data, u32 num_meta);
+int mls_map_mr_sg_pi(struct ib_mr *ibmr, struct scatterlist *data, int num_data,
+		     unsigned int *data_offset, struct scatterlist *meta, int num_meta,
+		     unsigned int *meta_offset);
 void mls_drain_sq(struct ib_qp *ibqp);
 void mls_drain_rq(struct ib_qp *ibqp);
 

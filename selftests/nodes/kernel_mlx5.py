@@ -12,6 +12,7 @@ import shift
 from registry import BARE, MAIN, add
 from testbed import PREFIX, RXE, Failure, Nics, check, each
 from ulp import Nfs, Nvme, NvmeSrq, gone, quiet
+from ulp_work import Disk
 from nodes.kernel_failover import WORK, cable, drained, ends_away, silent
 from nodes.mlx5_proof import FAULTS
 from nodes.mlx5_soft import MODULE, install
@@ -22,17 +23,28 @@ KERNEL = Nics("mls0", "mls1", {}, {},
               parameters="mlx5_kernel_users=Y")
 
 
+class SignedNvme(Nvme):
+    """The host has as many MRs with signatures as others."""
+
+    def connect(self, disk=Nvme.DISK):
+        """Connect, and count the MRs."""
+        super().connect(disk)
+        mrs = self.host.must("rdma resource show").partition("mls0:")[2].split()
+        count = int(mrs[mrs.index("mr") + 1])
+        check(count >= 2 * self.DEPTH, f"{count} MRs")
+
+
 def without_cm(node):
     """The modules of connections are not loaded: they go by what a device says as they are."""
     node.must("for each in rdma_ucm rdma_cm ib_cm; do "
               "! test -e /sys/module/$each || rmmod $each || exit 1; done")
 
 
-def begin(node):
+def begin(node, parameters):
     """The software devices, which connections of RDMA CM are made on."""
     install(node)
     without_cm(node)
-    node.must(f"insmod {MODULE} on=rxe0,rxe1 cm=1 && modprobe rdma_cm")
+    node.must(f"insmod {MODULE} on=rxe0,rxe1 cm=1 {parameters} && modprobe rdma_cm")
 
 
 def leave(node):
@@ -42,11 +54,11 @@ def leave(node):
 
 
 @contextmanager
-def devices(bed, nics=KERNEL):
+def devices(bed, nics=KERNEL, parameters=""):
     """On all nodes, while it lasts; the module is loaded and unloaded meanwhile."""
     bed.nics = nics
     try:
-        each(bed.nodes, begin)
+        each(bed.nodes, lambda node: begin(node, parameters))
         yield
         each(bed.nodes, leave)
     except Failure:
@@ -133,6 +145,21 @@ def mistake(bed):
         shift.forget(bed)
 
 
+def signatures(bed):
+    """A NIC has MRs with signatures. NVMe allocates them, and is protected: its disk has none.
+
+    A user who maps one is unprotected from then on.
+    """
+    with devices(bed, parameters="pi=1"):
+        cable("local", 1, SignedNvme, Disk, bed)
+        shift.setup(bed)
+        node = bed.nodes[0]
+        result = node.run(f"insmod {PREFIX}/rds_rdma.ko dev=mls0 mistake=3", timeout=300)
+        check("temporarily unavailable" in result.err,
+              f"{result.text}\n{node.run('dmesg | grep rds_rdma:').out}")
+        shift.forget(bed)
+
+
 def each_user(kind, kernels):
     """Register the tests of one."""
     def new(name, function, *arguments):
@@ -152,5 +179,6 @@ each_user(Nfs, MAIN)
 add("kernel_failover", f"mlx5: {NvmeSrq.NAME}", partial(on_mlx5, shared), MAIN, BARE)
 add("kernel_failover", "mlx5: full queues are drained on the backup", partial(on_mlx5, full), MAIN,
     BARE)
+add("kernel_failover", "mlx5: nvme on a NIC with signatures", signatures, MAIN, BARE)
 add("kernel_failover", "mlx5: a local error, and a port that is down", partial(on_mlx5, mistake),
     MAIN, BARE)

@@ -188,7 +188,7 @@ struct rdma_ah_init_attr;
 struct ib_device_ops {
 	enum rdma_driver_id driver_id;
 	/* of users in the kernel only */
-	void *alloc_mr, *alloc_mr_integrity, *map_mr_sg, *drain_sq, *drain_rq;
+	void *alloc_mr, *map_mr_sg, *map_mr_sg_pi, *drain_sq, *drain_rq;
 	int (*alloc_pd)(struct ib_pd *pd, struct ib_udata *udata);
 	int (*dealloc_pd)(struct ib_pd *pd, struct ib_udata *udata);
 	int (*create_user_ah)(struct ib_ah *ah, struct rdma_ah_init_attr *attr,

@@ -2,7 +2,8 @@
 /*
  * A kernel user's QP, connected to itself and protected, is given a request that fails on each
  * device: a key is invalidated that names nothing, or an MR is registered that is registered.  The
- * user sees an error in any case.
+ * user sees an error in any case.  Or its user maps an MR with signatures, which ends the
+ * protection, as their allocation does not.
  */
 #define pr_fmt(fmt) KBUILD_MODNAME ": " fmt
 
@@ -54,7 +55,36 @@ static int register_twice(struct kernel_user *u, struct ib_qp *qp)
 	return err;
 }
 
-static int mistake_run(struct kernel_user *u, struct ib_qp_init_attr *attr, bool twice)
+static int map_signed(struct kernel_user *u, struct ib_qp *qp)
+{
+	struct ib_mr *mr = ib_alloc_mr_integrity(u->pd, 1, 1);
+	struct scatterlist sg;
+	int err;
+
+	if (IS_ERR(mr))
+		return PTR_ERR(mr);
+	sg_init_one(&sg, u->memory, PAGE_SIZE);
+	/* long enough for what would have ended its protection by now */
+	msleep(500);
+	err = kernel_push_path(qp, false);
+	if (!err && ib_map_mr_sg_pi(mr, &sg, 1, NULL, NULL, 0, NULL, PAGE_SIZE) != 1)
+		err = -EIO;
+	err = err ?: kernel_push_reason(qp, SHIFT_REASON_OPERATION);
+	ib_dereg_mr(mr);
+	return err;
+}
+
+static int mistake_make(struct kernel_user *u, struct ib_qp *qp, unsigned int which)
+{
+	int err;
+
+	if (which == 3)
+		return map_signed(u, qp);
+	err = which == 2 ? register_twice(u, qp) : invalidate_nothing(u, qp);
+	return err ?: u->send.status ? 0 : -EILSEQ;
+}
+
+static int mistake_run(struct kernel_user *u, struct ib_qp_init_attr *attr, unsigned int which)
 {
 	struct ib_qp *qp = ib_create_qp(u->pd, attr);
 	int err;
@@ -65,9 +95,7 @@ static int mistake_run(struct kernel_user *u, struct ib_qp_init_attr *attr, bool
 	if (!err)
 		err = kernel_push_path(qp, false);
 	if (!err)
-		err = twice ? register_twice(u, qp) : invalidate_nothing(u, qp);
-	if (!err && !u->send.status)
-		err = -EILSEQ;
+		err = mistake_make(u, qp, which);
 	ib_destroy_qp(qp);
 	return err;
 }
@@ -86,7 +114,7 @@ static void mistake_free(struct kernel_user *u)
 	kfree(u->memory);
 }
 
-int kernel_mistake(struct ib_device *ibdev, bool twice)
+int kernel_mistake(struct ib_device *ibdev, unsigned int which)
 {
 	static struct kernel_user user;
 	struct ib_qp_init_attr attr = {
@@ -110,7 +138,7 @@ int kernel_mistake(struct ib_device *ibdev, bool twice)
 	if (!err) {
 		attr.send_cq = user.cq;
 		attr.recv_cq = user.cq;
-		err = mistake_alloc(&user) ?: mistake_run(&user, &attr, twice);
+		err = mistake_alloc(&user) ?: mistake_run(&user, &attr, which);
 		mistake_free(&user);
 		ib_free_cq(user.cq);
 	}

@@ -88,6 +88,27 @@ int kernel_push_path(struct ib_qp *qp, bool backup)
 	return 0;
 }
 
+/* Wait until a QP is unprotected for that reason. */
+int kernel_push_reason(struct ib_qp *qp, enum shift_reason reason)
+{
+	unsigned long end = jiffies + WAIT;
+	struct shift_obj *obj;
+	struct shift_qp *sqp;
+
+	rcu_read_lock();
+	obj = shift.find(qp, SHIFT_OBJ_QP);
+	rcu_read_unlock();
+	if (!obj)
+		return -ENOENT;
+	sqp = container_of(obj, struct shift_qp, obj);
+	while (READ_ONCE(sqp->fo.state) != SHIFT_ST_OFF || READ_ONCE(sqp->fo.reason) != reason) {
+		if (time_after(jiffies, end))
+			return -ETIMEDOUT;
+		msleep(20);
+	}
+	return 0;
+}
+
 static void ordered_done(struct ib_cq *cq, struct ib_wc *wc)
 {
 	struct token *token = container_of(wc->wr_cqe, struct token, cqe);

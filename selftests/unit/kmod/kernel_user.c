@@ -16,9 +16,9 @@
  *
  * With pushes=1 completions are pushed as well that no device has: kernel_push.c.  With cost=N it
  * only tells what its calls cost: kernel_cost.c.  With full=1 it only drains full queues:
- * kernel_full.c.  With mistake=1 it only posts what fails: kernel_mistake.c.  So far two QPs of one
- * device are connected to each other, and it never stays: loading it gives -EAGAIN if all went
- * well.
+ * kernel_full.c.  With mistake=1 to 3 it only does what cannot be moved: kernel_mistake.c.  So far
+ * two QPs of one device are connected to each other, and it never stays: loading it gives -EAGAIN
+ * if all went well.
  *
  * With stream=send on one node and stream=receive on another one it stays, as a stream of requests
  * between both of which each is checked: kernel_stream.c.
@@ -58,7 +58,7 @@ MODULE_PARM_DESC(full, "only drain full queues of QPs on the backup; the device'
 
 static unsigned int mistake;
 module_param(mistake, uint, 0444);
-MODULE_PARM_DESC(mistake, "1: only invalidate a key of nothing; 2: only register an MR twice");
+MODULE_PARM_DESC(mistake, "1: only invalidate a key of nothing; 2: only register an MR twice; 3: only map an MR with signatures");
 
 static char *stream;
 module_param(stream, charp, 0444);
@@ -402,7 +402,7 @@ static int __init kernel_user_init(void)
 	if (full)
 		err = kernel_full(the_user.ibdev);
 	if (mistake)
-		err = kernel_mistake(the_user.ibdev, mistake == 2);
+		err = kernel_mistake(the_user.ibdev, mistake);
 	for (i = 0; !err && !cost && !full && !mistake && i < ARRAY_SIZE(ways); i++) {
 		err = user_run(&the_user, ways[i]);
 		if (err)

@@ -5,6 +5,7 @@
 
 #include <linux/completion.h>
 #include <rdma/ib_verbs.h>
+#include <uapi/linux/shift.h>
 
 #define DEPTH		16
 #define CHAIN		4	/* requests that are posted together, the last of them signaled */
@@ -43,9 +44,10 @@ int kernel_push_drain(struct kernel_user *u);
 int kernel_push_destroy(struct kernel_user *u);
 int kernel_push_handler(struct kernel_user *u);
 int kernel_push_path(struct ib_qp *qp, bool backup);
+int kernel_push_reason(struct ib_qp *qp, enum shift_reason reason);
 
 int kernel_cost(struct kernel_user *u, unsigned int count);
 int kernel_full(struct ib_device *ibdev);
-int kernel_mistake(struct ib_device *ibdev, bool twice);
+int kernel_mistake(struct ib_device *ibdev, unsigned int which);
 
 #endif /* KERNEL_USER_H */
