@@ -63,6 +63,7 @@ VARIANTS = {
         "kernel_failover: iser: its neighbour *",
         *(f"kernel_failover: {user}: its interface *" for user in ("nvme", "nfs", "iser")),
         "kernel_users: *, 200 times", "kernel_users: nfs: *", "kernel_users: iser: *",
+        *(f"kernel_failover: {user}: its server registers *" for user in ("nfs", "iser")),
         # one way by which handlers are called, and the one in which none is
         *(f"kernel_exactly_once: {name}" for name in (
             "softirq", "workqueue*", "unbound*", "direct, *", "a key *", "a FETCH_ADD *")),
@@ -170,6 +171,7 @@ VARIANTS = {
         "kernel_failover: nvme: swap, *", "kernel_failover: nvme: a filesystem, *",
         "kernel_failover: nfs: on ext4, *",
         "kernel_users: *, 200 times", "kernel_users: nfs: *", "kernel_users: iser: *",
+        "kernel_failover: *: its server registers *",
         "kernel_life: *",
         "program_matrix: *",
         # a program's test, which runs on a node without the module

@@ -2,6 +2,7 @@
 """A cable is pulled under a user in the kernel: Documentation/internals/kernel-users.md."""
 
 import random
+import re
 from contextlib import contextmanager
 from functools import partial
 
@@ -289,6 +290,46 @@ def ends_away(kind, bed):
     shift.forget(bed)
 
 
+@contextmanager
+def loaded_anew(node, parameters):
+    """The RDMA core of a node is loaded with these parameters, while it lasts."""
+    def load(words):
+        node.must(f"""set -e
+            rdma link delete rxe0
+            rdma link delete rxe1
+            for each in rdma_ucm rdma_rxe ib_uverbs iw_cm ib_cm ib_core; do
+                ! test -e /sys/module/$each || modprobe -r $each
+            done
+            modprobe ib_core {words}
+            modprobe -a ib_uverbs rdma_ucm rdma_rxe
+            for rail in 0 1; do
+                rdma link add rxe$rail type rxe netdev rail$rail
+            done""")
+    load(parameters)
+    yield
+    load("")
+
+
+def mrs_of_users(node):
+    """MRs of users in the kernel on the default device, and not of links."""
+    return len(re.findall(r"mrlen|mrn", node.must("rdma resource show mr dev rxe0")))
+
+
+def registers(kind, bed):
+    """What a target moves is registered for each transfer, as a NIC may need it (rdma_rw)."""
+    target = bed.nodes[1]
+    with loaded_anew(target, "force_mr=1"):
+        with working(bed, kind) as (work, counters):
+            check(mrs_of_users(target) > 0, "the target has no MR")
+            for number, side in enumerate(SIDES):
+                pull(bed, side)
+                moved(bed, counters, work, 2 * number + 1)
+                bed.plug_all()
+                shift.home(bed, kind.QPS)
+                work.more(1)
+            check(sum(counters.delta("faults")) >= len(SIDES), "faults were not counted")
+
+
 def alone(kind, number, bed):
     """Without a peer that has it, QPs are unprotected, and all is as without it."""
     user = kind(bed)
@@ -346,6 +387,9 @@ for _name, _test in (("local cable", partial(cable, "local", 1, NvmeSrq, None)),
                      ("others join while it is away", others_join),
                      ("disconnected on the backup", partial(ends_away, NvmeSrq))):
     add("kernel_failover", f"{NvmeSrq.NAME}, {_name}", _test, MAIN, BARE)
+for _kind in Nvme, Nfs, Iser:
+    add("kernel_failover", f"{_kind.NAME}: its server registers all memory",
+        partial(registers, _kind), STOCK, BARE)
 add("kernel_failover", "nvme: silent loss, ten times",
     partial(silent, Nvme, rounds=10, program=Fio), MAIN, BARE)
 add("kernel_failover", "rds: the peer's MAC address changes on a working path", other_mac, STOCK,
