@@ -62,6 +62,7 @@ void shift_post_of_send(struct shift_post *post, const struct ib_send_wr *wr, bo
 		post->swap_mask = atomic_wr(wr)->swap_mask;
 		break;
 	case IB_WR_REG_MR:
+	case IB_WR_REG_MR_INTEGRITY:
 		/* the user may leave anything there */
 		post->num_sge = 0;
 		post->mr = reg_wr(wr)->mr;
@@ -141,6 +142,7 @@ void shift_send_of_post(union shift_kernel_wr *wr, u8 *slot, struct ib_sge *inli
 		send_of_atomic(&wr->atomic, post);
 		break;
 	case IB_WR_REG_MR:
+	case IB_WR_REG_MR_INTEGRITY:
 		wr->reg.mr = post->mr;
 		wr->reg.key = post->rkey;
 		wr->reg.access = post->access;

@@ -67,8 +67,7 @@ static int map_signed(struct kernel_user *u, struct ib_qp *qp)
 	/* long enough for what would have ended its protection by now */
 	msleep(500);
 	err = kernel_push_path(qp, false);
-	if (!err && ib_map_mr_sg_pi(mr, &sg, 1, NULL, NULL, 0, NULL, PAGE_SIZE) != 1)
-		err = -EIO;
+	err = err ?: ib_map_mr_sg_pi(mr, &sg, 1, NULL, NULL, 0, NULL, PAGE_SIZE);
 	err = err ?: kernel_push_reason(qp, SHIFT_REASON_OPERATION);
 	ib_dereg_mr(mr);
 	return err;

@@ -38,6 +38,7 @@ static void and_back(struct ktap *t, const struct ib_send_wr *wr)
 	EXPECT(t, same_data(wr, &back.send));
 	switch (wr->opcode) {
 	case IB_WR_REG_MR:
+	case IB_WR_REG_MR_INTEGRITY:
 		EXPECT(t, back.reg.mr == reg_wr(wr)->mr && back.reg.key == reg_wr(wr)->key &&
 		       back.reg.access == reg_wr(wr)->access);
 		break;
@@ -173,6 +174,10 @@ static void local(struct ktap *t)
 	through(t, &reg.wr, false);
 	EXPECT(t, got.rkey == 0x1234ff && !got.num_sge && !got.length);
 	EXPECT_EQ(t, got.access, SHIFT_WR_ACCESS_LOCAL_WRITE | SHIFT_WR_ACCESS_REMOTE_READ);
+	/* it is never moved, but it may be posted to its own device after it was kept back */
+	reg.wr.opcode = IB_WR_REG_MR_INTEGRITY;
+	through(t, &reg.wr, false);
+	EXPECT(t, !got.num_sge && !got.length);
 	through(t, &wr, false);
 	EXPECT(t, got.imm == 0x1234fe && !got.num_sge && !got.length);
 	wr.opcode = IB_WR_SEND_WITH_INV;
