@@ -57,6 +57,8 @@ void shift_failover_abort(struct shift_qp *sqp)
 	}
 	if (READ_ONCE(sqp->sdev->port_down))
 		shift_qp_arm(sqp, SHIFT_AGAIN_MS);
+	/* its PD may have got a reason meanwhile */
+	set_bit(SHIFT_QPB_RETRY_PAIR, &sqp->pend.flags);
 	shift_fence_open(sqp);
 	if (!test_and_clear_bit(SHIFT_QPB_GATED, &sqp->pend.flags))
 		return;

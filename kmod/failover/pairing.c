@@ -216,12 +216,13 @@ void shift_pairing_run(struct shift_qp *sqp)
 
 /*
  * Has this end all that it needs to be protected?  A QP whose pairing was dropped has a spare proxy
- * QP and no links; one whose backup is too small for its packets may have both.
+ * QP and no links; one whose backup is too small for its packets may have both, and so may one
+ * whose PD has got a reason since it has asked its peer.
  */
 static bool pairing_is_prepared(const struct shift_qp *sqp)
 {
-	return sqp->proxies.spare[SHIFT_PATH_BACKUP] && sqp->peer.link[1] && !sqp->app.foreign &&
-	       sqp->fo.reason != SHIFT_REASON_MTU;
+	return sqp->proxies.spare[SHIFT_PATH_BACKUP] && sqp->peer.link[1] &&
+	       !shift_qp_reason(sqp, SHIFT_PATH_DEFAULT) && sqp->fo.reason != SHIFT_REASON_MTU;
 }
 
 /**
