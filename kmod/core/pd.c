@@ -20,6 +20,7 @@ void shift_pd_get(struct shift_pd *spd)
 /* Free the mirror PD, at the latest before its device is removed; shift_pd_lock. */
 void shift_pd_drop_mirror(struct shift_pd *spd)
 {
+	unsigned int noio = memalloc_noio_save();
 	struct ib_pd *mirror;
 
 	lockdep_assert_held(&shift_pd_lock);
@@ -27,8 +28,10 @@ void shift_pd_drop_mirror(struct shift_pd *spd)
 	mirror = spd->mirror;
 	spd->mirror = NULL;
 	mutex_unlock(&spd->lock);
+	/* who delivers messages may wait for the lock, and reclaim for such a message */
 	if (mirror)
 		ib_dealloc_pd(mirror);
+	memalloc_noio_restore(noio);
 }
 
 /*

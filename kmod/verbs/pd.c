@@ -6,6 +6,9 @@
 #include "core/pair.h"
 #include "verbs/verbs.h"
 
+/* Reclaim may wait for who holds such a lock, so that lockdep has to tell it from others. */
+static struct lock_class_key kernel_region_mutex;
+
 /* QPs of a PD without a shadow are not protected. */
 static int pd_track(struct shift_dev *sdev, struct ib_pd *pd, enum shift_ulp ulp)
 {
@@ -17,6 +20,8 @@ static int pd_track(struct shift_dev *sdev, struct ib_pd *pd, enum shift_ulp ulp
 	kref_init(&spd->ref);
 	mutex_init(&spd->lock);
 	mutex_init(&spd->region_mutex);
+	if (ulp)
+		lockdep_set_class(&spd->region_mutex, &kernel_region_mutex);
 	INIT_LIST_HEAD(&spd->regions);
 	xa_init(&spd->mirrors);
 	spd->ulp = ulp;
