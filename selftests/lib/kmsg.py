@@ -88,17 +88,17 @@ def emulator_broke(text):
 # nvmet has a command that arrives before the end of its connection's set-up executed in RDMA CM's
 # handler, which takes the lock of its configuration; and to disable a port destroys another id of
 # RDMA CM under that lock. lockdep takes that for a deadlock, with the module or without.
-LOCKDEP = re.compile(r"possible circular locking.*?(?=stack backtrace)", re.DOTALL)
+LOCKDEP = re.compile(r"[^\n]*possible circular locking.*?</TASK>", re.DOTALL)
 NVMET = "nvmet_config_sem", "handler_mutex", "nvmet_rdma_disable_port", "nvmet_rdma_cm_handler"
 OURS = "[rdma_shift]"
 
 
 def nvmet_locks(text):
-    """Whether a kernel complained of nvmet's locks first. After that lockdep is off."""
+    """Whether a kernel complained of nvmet's locks, and of nothing else. Then lockdep is off."""
     found = LOCKDEP.search(text)
-    return bool(found and OURS not in found.group() and not bad_lines(
-        text[:text.rindex("\n", 0, found.start()) + 1]) and all(
-            name in found.group() for name in NVMET))
+    return bool(found and OURS not in found.group() and
+                not bad_lines(text[:found.start()] + text[found.end():]) and
+                all(name in found.group() for name in NVMET))
 
 
 def bad_lines(text):
@@ -167,11 +167,12 @@ class Brackets:
     def broken(self):
         """Whether the emulator has broken a node, or a kernel complained of itself; how."""
         for node in self.cluster.nodes:
-            text = self.text(node)
-            if how := emulator_broke(text):
+            if how := emulator_broke(self.text(node)):
                 return f"{node.name}: the emulated processor {how}"
-            if nvmet_locks(text):
-                return f"{node.name}: lockdep complains of nvmet"
+        texts = {node.name: self.text(node) for node in self.cluster.nodes}
+        found = [name for name, text in texts.items() if nvmet_locks(text)]
+        if found and not any(bad_lines(text) for name, text in texts.items() if name not in found):
+            return f"{found[0]}: lockdep complains of nvmet"
         return None
 
     def said(self):
