@@ -239,7 +239,6 @@ VARIANTS = {
         # users in the kernel take four minutes each: one of NVMe and one of NFS stand for all,
         # but for SRQs, which only a long run has here
         "kernel_exactly_once: *", "kernel_failover: nvme: the target has SRQs, *",
-        "kernel_failover: mlx5: *",
         # one of NVMe, on which a filesystem is, and one of NFS
         *(f"kernel_failover: {user}: local cable" for user in ("nvme", "iser")),
         *(f"kernel_failover: *: {name}" for name in (

@@ -2,14 +2,15 @@
 """Users in the kernel on the software mlx5 device: the same tests as on rxe, and refusals.
 
 RDMA CM takes the first device with an address. So it is loaded when the software devices are there,
-and has nothing to do with the rxe devices below them.
+and has nothing to do with the rxe devices below them. In the debug kernel it is built in, and was
+there before.
 """
 
 from contextlib import contextmanager
 from functools import partial
 
 import shift
-from registry import BARE, MAIN, add
+from registry import BARE, STOCK, add
 from testbed import PREFIX, RXE, Failure, Nics, check, each
 from ulp import Nfs, Nvme, NvmeSrq, gone, quiet
 from ulp_work import Disk
@@ -174,11 +175,11 @@ def each_user(kind, kernels):
     new("a NIC that has not proved itself", unproven, kind)
 
 
-each_user(Nvme, MAIN)
-each_user(Nfs, MAIN)
-add("kernel_failover", f"mlx5: {NvmeSrq.NAME}", partial(on_mlx5, shared), MAIN, BARE)
-add("kernel_failover", "mlx5: full queues are drained on the backup", partial(on_mlx5, full), MAIN,
+each_user(Nvme, STOCK)
+each_user(Nfs, STOCK)
+add("kernel_failover", f"mlx5: {NvmeSrq.NAME}", partial(on_mlx5, shared), STOCK, BARE)
+add("kernel_failover", "mlx5: full queues are drained on the backup", partial(on_mlx5, full), STOCK,
     BARE)
-add("kernel_failover", "mlx5: nvme on a NIC with signatures", signatures, MAIN, BARE)
+add("kernel_failover", "mlx5: nvme on a NIC with signatures", signatures, STOCK, BARE)
 add("kernel_failover", "mlx5: a local error, and a port that is down", partial(on_mlx5, mistake),
-    MAIN, BARE)
+    STOCK, BARE)
