@@ -62,20 +62,25 @@ static int push(struct ib_cq *cq, struct ib_qp *qp, u64 wr_id)
 	return shift.push(container_of(scq, struct shift_cq, obj), &wc, &slot);
 }
 
-/* Wait until a QP is protected on its own device, or works on the backup. */
-int kernel_push_path(struct ib_qp *qp, bool backup)
+/* The shadow of a QP of ours, which keeps it; or NULL. */
+static struct shift_qp *shadow_of(struct ib_qp *qp)
 {
-	unsigned long end = jiffies + WAIT;
 	struct shift_obj *obj;
-	struct shift_qp *sqp;
 
 	rcu_read_lock();
 	obj = shift.find(qp, SHIFT_OBJ_QP);
 	rcu_read_unlock();
-	if (!obj)
+	return obj ? container_of(obj, struct shift_qp, obj) : NULL;
+}
+
+/* Wait until a QP is protected on its own device, or works on the backup. */
+int kernel_push_path(struct ib_qp *qp, bool backup)
+{
+	unsigned long end = jiffies + WAIT;
+	struct shift_qp *sqp = shadow_of(qp);
+
+	if (!sqp)
 		return -ENOENT;
-	/* the QP is ours, and keeps it */
-	sqp = container_of(obj, struct shift_qp, obj);
 	while (READ_ONCE(sqp->fo.path) != (backup ? SHIFT_PATH_BACKUP : SHIFT_PATH_DEFAULT) ||
 	       READ_ONCE(sqp->fo.state) != SHIFT_ST_RUN) {
 		if (time_after(jiffies, end)) {
@@ -92,15 +97,10 @@ int kernel_push_path(struct ib_qp *qp, bool backup)
 int kernel_push_reason(struct ib_qp *qp, enum shift_reason reason)
 {
 	unsigned long end = jiffies + WAIT;
-	struct shift_obj *obj;
-	struct shift_qp *sqp;
+	struct shift_qp *sqp = shadow_of(qp);
 
-	rcu_read_lock();
-	obj = shift.find(qp, SHIFT_OBJ_QP);
-	rcu_read_unlock();
-	if (!obj)
+	if (!sqp)
 		return -ENOENT;
-	sqp = container_of(obj, struct shift_qp, obj);
 	while (READ_ONCE(sqp->fo.state) != SHIFT_ST_OFF || READ_ONCE(sqp->fo.reason) != reason) {
 		if (time_after(jiffies, end))
 			return -ETIMEDOUT;
