@@ -51,7 +51,8 @@ static void send_to_itself(struct shift_qp *sqp, const struct shift_msg *m)
  */
 int shift_path_send(struct shift_qp *sqp, u8 path, struct shift_msg *m)
 {
-	struct shift_link *link = shift_path_link(sqp, path);
+	struct shift_link *other, *link = shift_path_link(sqp, path);
+	int err;
 
 	lockdep_assert_held(&sqp->lock);
 	/* the backup may have gone */
@@ -66,7 +67,12 @@ int shift_path_send(struct shift_qp *sqp, u8 path, struct shift_msg *m)
 		send_to_itself(sqp, m);
 		return 0;
 	}
-	return bound_to_path(m->type) ? shift_link_send(link, m) : shift_session_send(link, m);
+	if (bound_to_path(m->type))
+		return shift_link_send(link, m);
+	err = shift_session_send(link, m);
+	other = sqp->peer.link[link == sqp->peer.link[0]];
+	/* a link that has not been up yet does not know the session of its peer */
+	return err == -ENOTCONN && other ? shift_session_send(other, m) : err;
 }
 
 /* Is the NIC of a path without a port?  Any context. */
