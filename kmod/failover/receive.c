@@ -85,6 +85,24 @@ static void tell_queued(struct shift_qp *sqp, struct shift_link *link, const str
 }
 
 /*
+ * A message for a QP that is not paired with its sender any more.  The GONE that said so may have
+ * been lost with the path that it took, and the peer would ask until its deadline: send it again.
+ * The message is never early: a peer learns the cookie of a QP from that QP alone, which has learnt
+ * the peer's cookie before.
+ */
+static void tell_gone(struct shift_link *link, const struct shift_msg *m)
+{
+	struct shift_msg r = {
+		.type = SHIFT_MSG_GONE, .epoch = m->epoch,
+		.src_cookie = m->dst_cookie, .dst_cookie = m->src_cookie,
+	};
+
+	if ((m->type == SHIFT_MSG_REQ || m->type == SHIFT_MSG_PROGRESS) &&
+	    shift_session_hears(link))
+		shift_link_send(link, &r);
+}
+
+/*
  * Is it handled here, with a limit of its own (failover/resolve.c)?  A question for a key is left
  * to the work item if both ends have memory windows.
  */
@@ -126,8 +144,10 @@ static void link_received(struct shift_link *link, const struct shift_msg *m)
 
 	if (!sqp) {
 		/* a PAIR may be early; what has a cookie is late, or guesses */
-		if (!pair)
+		if (!pair) {
 			shift_stat_inc(SHIFT_STAT_MSG_STALE);
+			tell_gone(link, m);
+		}
 		return;
 	}
 	if (!is_of_peer(sqp, link) || (pair && !is_on_path(sqp, link, m))) {
@@ -147,6 +167,7 @@ static void link_received(struct shift_link *link, const struct shift_msg *m)
 	}
 	if (!pair && READ_ONCE(sqp->peer.cookie) != m->src_cookie) {
 		shift_stat_inc(SHIFT_STAT_MSG_STALE);
+		tell_gone(link, m);
 		shift_qp_put(sqp);
 		return;
 	}
