@@ -110,6 +110,11 @@ int qp_modify_away(struct shift_qp *sqp, struct ib_qp_attr *attr, int mask, stru
 	case IB_QPS_ERR:
 		shift_failover_event(sqp, SHIFT_EV_APP_ERROR, NULL);
 		sqp->app.state = IB_QPS_ERR;
+		/* it failed with nothing outstanding: what is posted now is flushed, as by a NIC */
+		spin_lock_bh(&sqp->ledger_lock);
+		if (!shift_ledger_count(&sqp->rec.ledger))
+			sqp->fo.fail_status = IB_WC_WR_FLUSH_ERR;
+		spin_unlock_bh(&sqp->ledger_lock);
 		return 0;
 	case IB_QPS_RESET:
 		shift_failover_event(sqp, SHIFT_EV_APP_ERROR, NULL);
