@@ -160,6 +160,32 @@ static void run(struct stream *s)
 	}
 }
 
+/* Is a datagram of this socket in a list of those that wait to be sent, or to be acknowledged? */
+static int is_listed(const struct stream *s, int list)
+{
+	static struct rds_info_message messages[4096];
+	socklen_t len = sizeof(messages);
+	struct sockaddr_in own;
+	socklen_t own_len = sizeof(own);
+	size_t i;
+
+	if (getsockname(s->fd, (void *)&own, &own_len))
+		die("getsockname");
+	if (getsockopt(s->fd, SOL_RDS, list, messages, &len) < 0)
+		die("RDS_INFO");
+	for (i = 0; i < len / sizeof(messages[0]); i++)
+		if (messages[i].laddr == own.sin_addr.s_addr && messages[i].lport == own.sin_port)
+			return 1;
+	return 0;
+}
+
+/* Wait until the peer's kernel has everything: the end of a socket drops what it has not. */
+static void drain(const struct stream *s)
+{
+	while (is_listed(s, RDS_INFO_SEND_MESSAGES) || is_listed(s, RDS_INFO_RETRANS_MESSAGES))
+		poll(NULL, 0, 10);
+}
+
 static void usage(FILE *out)
 {
 	fputs("usage: rds_verify --bind ADDRESS --peer ADDRESS [--port N] [--size BYTES]\n"
@@ -222,6 +248,7 @@ int main(int argc, char **argv)
 		die("bind");
 	puts("bound");
 	run(&s);
+	drain(&s);
 	printf("longest pause %llu ms\n", (unsigned long long)s.pause_ms);
 	printf("sent %llu, heard %llu, all in order\n", (unsigned long long)s.sent,
 	       (unsigned long long)s.heard);
