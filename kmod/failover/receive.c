@@ -88,7 +88,7 @@ static void tell_queued(struct shift_qp *sqp, struct shift_link *link, const str
  * A message for a QP that is not paired with its sender any more.  The GONE that said so may have
  * been lost with the path that it took, and the peer would ask until its deadline: send it again.
  * The message is never early: a peer learns the cookie of a QP from that QP alone, which has learnt
- * the peer's cookie before.
+ * the peer's cookie before.  Only the QP's peer is answered: see is_of_peer().
  */
 static void tell_gone(struct shift_link *link, const struct shift_msg *m)
 {
@@ -144,10 +144,8 @@ static void link_received(struct shift_link *link, const struct shift_msg *m)
 
 	if (!sqp) {
 		/* a PAIR may be early; what has a cookie is late, or guesses */
-		if (!pair) {
+		if (!pair)
 			shift_stat_inc(SHIFT_STAT_MSG_STALE);
-			tell_gone(link, m);
-		}
 		return;
 	}
 	if (!is_of_peer(sqp, link) || (pair && !is_on_path(sqp, link, m))) {

@@ -237,7 +237,7 @@ void sim_session(int end, int net, const u8 *boot_id)
 	knows[end][net] |= present && incarnation[!end];
 }
 
-/* A message is heeded that is not GONE, which any kernel says of a QP that it does not have. */
+/* A message is heeded. */
 void sim_message(int end, const u8 *boot_id, u64 cookie)
 {
 	u32 i;

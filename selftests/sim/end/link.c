@@ -22,8 +22,7 @@ int sim_conn_post_send(struct shift_conn *c, const struct shift_msg *m)
 
 static void heeded(struct shift_link *link, const struct shift_msg *m)
 {
-	if (m->type != SHIFT_MSG_GONE)
-		sim_message(sim_this_end, link->peer_boot_id, m->src_cookie);
+	sim_message(sim_this_end, link->peer_boot_id, m->src_cookie);
 	sim_mail_ops.received(link, m);
 }
 
