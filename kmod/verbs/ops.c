@@ -205,7 +205,7 @@ int shift_ops_swap_out(struct shift_dev *sdev, struct netlink_ext_ack *extack)
 		goto taken;
 	if (atomic_cmpxchg(&sdev->objects, 0, INT_MIN)) {
 		if (shift_pd_users(sdev) & ~BIT(SHIFT_ULP_NONE))
-			NL_SET_ERR_MSG_MOD(extack, "users in the kernel use it, which pair show names: end them first");
+			NL_SET_ERR_MSG_MOD(extack, "users in the kernel use it: see pair show");
 		else
 			NL_SET_ERR_MSG_MOD(extack, "applications use it: stop them first");
 		return -EBUSY;
