@@ -509,6 +509,9 @@ def too_small_queue(bed):
                     "--chain", 32, "--small-cq", "--progress", 100, "--qp-timeout", QP_TIMEOUT)
     shift.wait_reason(client, "operation")
     counters = shift.Counters(bed)
+    # earlier tests have left theirs
+    for node in bed.nodes[:2]:
+        node.must(f"echo >{shift.STEPS}/trace")
     verify.go()
     verify.more(1)
     shift.wait_reason(client, "operation")
@@ -520,7 +523,9 @@ def too_small_queue(bed):
     # has asked. The other one has left the protection, and says so on a path that is dead: it has
     # to say it again.
     for node in bed.nodes[:2]:
-        check("from=ASKED event=DEADLINE" not in shift.steps(node, 1000),
+        steps = shift.steps(node, 1000)
+        check("shift_qp_transition" in steps, f"{node.name}: no step was recorded: {steps}")
+        check("from=ASKED event=DEADLINE" not in steps,
               f"{node.name}: an error was kept back until a deadline")
     bed.stop_processes()
 
