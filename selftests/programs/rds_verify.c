@@ -160,7 +160,10 @@ static void run(struct stream *s)
 	}
 }
 
-/* Is a datagram of this socket in a list of those that wait to be sent, or to be acknowledged? */
+/*
+ * Is a datagram of this socket in a list of those that wait to be sent, or to be acknowledged?
+ * Its port tells: in such a list Linux 6.1 and 6.12 give 0 as the address of an IPv4 socket.
+ */
 static int is_listed(const struct stream *s, int list)
 {
 	static struct rds_info_message messages[4096];
@@ -174,7 +177,7 @@ static int is_listed(const struct stream *s, int list)
 	if (getsockopt(s->fd, SOL_RDS, list, messages, &len) < 0)
 		die("RDS_INFO");
 	for (i = 0; i < len / sizeof(messages[0]); i++)
-		if (messages[i].laddr == own.sin_addr.s_addr && messages[i].lport == own.sin_port)
+		if (messages[i].lport == own.sin_port)
 			return 1;
 	return 0;
 }
