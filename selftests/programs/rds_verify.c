@@ -161,10 +161,10 @@ static void run(struct stream *s)
 }
 
 /*
- * Is a datagram of this socket in a list of those that wait to be sent, or to be acknowledged?
- * Its port tells: in such a list Linux 6.1 and 6.12 give 0 as the address of an IPv4 socket.
+ * Does a datagram of this socket wait to be sent?  Its port tells: in this list Linux 6.1 and 6.12
+ * give 0 as the address of an IPv4 socket.
  */
-static int is_listed(const struct stream *s, int list)
+static int is_waiting(const struct stream *s)
 {
 	static struct rds_info_message messages[4096];
 	socklen_t len = sizeof(messages);
@@ -174,18 +174,21 @@ static int is_listed(const struct stream *s, int list)
 
 	if (getsockname(s->fd, (void *)&own, &own_len))
 		die("getsockname");
-	if (getsockopt(s->fd, SOL_RDS, list, messages, &len) < 0)
-		die("RDS_INFO");
+	if (getsockopt(s->fd, SOL_RDS, RDS_INFO_SEND_MESSAGES, messages, &len) < 0)
+		die("RDS_INFO_SEND_MESSAGES");
 	for (i = 0; i < len / sizeof(messages[0]); i++)
 		if (messages[i].lport == own.sin_port)
 			return 1;
 	return 0;
 }
 
-/* Wait until the peer's kernel has everything: the end of a socket drops what it has not. */
+/*
+ * The end of a socket drops what was not sent.  What was sent may never be acknowledged by RDS: it
+ * is if other datagrams follow.
+ */
 static void drain(const struct stream *s)
 {
-	while (is_listed(s, RDS_INFO_SEND_MESSAGES) || is_listed(s, RDS_INFO_RETRANS_MESSAGES))
+	while (is_waiting(s))
 		poll(NULL, 0, 10);
 }
 
