@@ -162,6 +162,8 @@ static void mr_executed(struct shift_qp *sqp, struct shift_kernel_mr *kernel,
 	kernel->access = op.access;
 	kernel->live = !kernel->any_gone || kernel->gone != op.key;
 	WRITE_ONCE(kernel->owner, sqp);
+	/* what the other device has is of before, even if its key, one of 256, is the same */
+	kernel->on[!shift_path_device(path)].sure = false;
 	if (!kernel->live) {
 		/* the same key comes again after 256 registrations */
 		kernel->any_gone = false;

@@ -8,7 +8,7 @@ from registry import BARE, FULL, MAIN, add
 from stream import Rounds, stream
 from testbed import check, each, wait_for
 from nodes.failover import dropped, pull
-from nodes.kernel_failover import moved, working
+from nodes.kernel_failover import cable, moved, working
 
 WAYS = "softirq", "workqueue", "unbound", "direct"
 BEFORE = 20     # packets that are not lost
@@ -134,6 +134,9 @@ for _way in WAYS:
         partial(story, stream(qps=3, poll=_way, one_cq=True)), MAIN, BARE)
 add("kernel_exactly_once", "a key for all memory", partial(story, stream(global_key=True)), MAIN,
     BARE)
+# an MR is registered with a key that it had when its QP was on the other device before
+add("kernel_exactly_once", "keys that come again",
+    partial(cable, "local", 6, stream(keys=2), Rounds), MAIN, BARE)
 add("kernel_exactly_once", "a FETCH_ADD is lost", atomics, MAIN, BARE)
 add("kernel_exactly_once", "keys are asked for once", asked_once, MAIN, BARE)
 add("kernel_exactly_once", "a module that replays from a wrong point is caught", wrong_replay,

@@ -19,6 +19,7 @@
 struct kernel_stream_options {
 	char *poll;
 	unsigned int qps;
+	unsigned int keys;
 	bool one_cq;
 	bool global_key;
 	bool atomics;

@@ -6,7 +6,13 @@
  */
 #include "kernel_stream.h"
 
-/* A round has an MR.  One whose key was used is invalidated first. */
+/* A round has an MR, which has other memory each time. */
+static struct stream_mr *mr_of(struct stream_qp *q, u64 round)
+{
+	return &q->mr[(round + round / ROUNDS) % ROUNDS];
+}
+
+/* One whose key was used is invalidated first. */
 static bool mr_is_free(struct stream_qp *q, struct stream_mr *m)
 {
 	if (q->stream->options.global_key || m->state == STREAM_MR_FREE)
@@ -29,7 +35,7 @@ static void add_key(struct stream_qp *q, struct stream_mr *m, struct stream_msg 
 		msg->key = q->stream->pd->unsafe_global_rkey;
 		return;
 	}
-	ib_update_fast_reg_key(m->mr, ib_inc_rkey(m->mr->rkey));
+	ib_update_fast_reg_key(m->mr, ib_inc_rkey(m->mr->rkey) & (q->stream->options.keys - 1));
 	stream_add_reg(q, msg->round % 5 == 0, m->mr, memory, PAGE_SIZE,
 		       IB_ACCESS_LOCAL_WRITE | IB_ACCESS_REMOTE_WRITE);
 	m->state = STREAM_MR_REGISTERED;
@@ -84,9 +90,9 @@ bool stream_sender_posts(struct stream_qp *q)
 	/* two beside the round: its MR is invalidated, and the end drains the queue */
 	may = READ_ONCE(q->stream->running) && stream_has_room(q, CHAIN_MOST + 2) &&
 	      q->rounds - min(q->answered, q->ended) < ROUNDS &&
-	      mr_is_free(q, &q->mr[q->rounds % ROUNDS]);
+	      mr_is_free(q, mr_of(q, q->rounds));
 	if (may)
-		add_round(q, &q->mr[q->rounds % ROUNDS]);
+		add_round(q, mr_of(q, q->rounds));
 	spin_unlock_bh(&q->lock);
 	if (q->chain.n)
 		stream_post(q);
@@ -96,7 +102,7 @@ bool stream_sender_posts(struct stream_qp *q)
 /* An answer; the QP's lock. */
 void stream_sender_heard(struct stream_qp *q, const struct stream_msg *msg, const struct ib_wc *wc)
 {
-	struct stream_mr *m = &q->mr[msg->round % ROUNDS];
+	struct stream_mr *m = mr_of(q, msg->round);
 	bool invalidates = stream_invalidates(q->stream, msg->round);
 	u8 *memory = q->memory->answer[msg->round % ROUNDS];
 
@@ -124,6 +130,6 @@ void stream_sender_sent(struct stream_qp *q, const struct stream_token *token)
 	if (token->opcode != IB_WC_LOCAL_INV)
 		return;
 	/* it was posted for the round that is next */
-	q->mr[q->rounds % ROUNDS].state = STREAM_MR_FREE;
+	mr_of(q, q->rounds)->state = STREAM_MR_FREE;
 	atomic64_inc(&q->stream->invalidated);
 }

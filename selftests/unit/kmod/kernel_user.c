@@ -64,11 +64,15 @@ static char *stream;
 module_param(stream, charp, 0444);
 MODULE_PARM_DESC(stream, "be an end of a stream: send or receive");
 
-static struct kernel_stream_options options = { .poll = "softirq", .qps = 1, .pace_us = 1000 };
+static struct kernel_stream_options options = {
+	.poll = "softirq", .qps = 1, .keys = 256, .pace_us = 1000,
+};
 module_param_named(poll, options.poll, charp, 0444);
 MODULE_PARM_DESC(poll, "of a stream: softirq, workqueue, unbound or direct");
 module_param_named(qps, options.qps, uint, 0444);
 MODULE_PARM_DESC(qps, "of a stream");
+module_param_named(keys, options.keys, uint, 0444);
+MODULE_PARM_DESC(keys, "that an MR of a stream has in turn, a power of two up to 256");
 module_param_named(one_cq, options.one_cq, bool, 0444);
 MODULE_PARM_DESC(one_cq, "all QPs of a stream complete into one CQ");
 module_param_named(global_key, options.global_key, bool, 0444);
