@@ -374,3 +374,25 @@ bool shift_handback_awaited(struct shift_qp *sqp)
 	spin_unlock_bh(&handbacks_lock);
 	return any;
 }
+
+/**
+ * shift_qp_keeps_error - is an error of the QP kept back?
+ * @sqp: the QP, locked.
+ *
+ * If not, none is kept back from now on: the CQE filter looks under the same spinlock.
+ *
+ * Context: process context.
+ * Return: true if one is kept back: the QP cannot go on as if there were none.
+ */
+bool shift_qp_keeps_error(struct shift_qp *sqp)
+{
+	bool errored;
+
+	lockdep_assert_held(&sqp->lock);
+	spin_lock_bh(&sqp->inbox_lock);
+	errored = test_bit(SHIFT_QPB_ERRORED, &sqp->pend.flags);
+	if (!errored)
+		set_bit(SHIFT_QPB_APP, &sqp->pend.flags);
+	spin_unlock_bh(&sqp->inbox_lock);
+	return errored;
+}

@@ -203,6 +203,7 @@ struct shift_qp *shift_qp_find_named(const struct shift_msg *m);	/* by PAIR; kre
 bool shift_qp_is_named(const struct shift_qp *sqp, const struct shift_msg *m);
 int shift_qp_new_cookie(struct shift_qp *sqp);
 void shift_qp_renew_cookie(struct shift_qp *sqp);
+bool shift_qp_keeps_error(struct shift_qp *sqp);	/* sqp->lock */
 struct shift_qp *shift_qp_next(unsigned long *index);		/* kref taken */
 void shift_qp_uninit(void);
 unsigned int shift_qp_lock(struct shift_qp *sqp);

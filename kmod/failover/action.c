@@ -405,7 +405,7 @@ enum shift_event shift_failover_prepare(struct shift_qp *sqp, const struct shift
 		break;
 	case SHIFT_ACT_UNPROTECT:
 		/* from the middle of a handback, too: nobody else would let its own QP send */
-		if (shift_handback_start(sqp) || shift_failover_keeps_error(sqp))
+		if (shift_handback_start(sqp) || shift_qp_keeps_error(sqp))
 			return SHIFT_EV_FAIL;
 		break;
 	case SHIFT_ACT_REPLAY:

@@ -42,6 +42,20 @@ static bool may_cause_failover(const struct shift_qp *sqp, struct shift_account 
 	return false;
 }
 
+/*
+ * Was an error kept back that this one says nothing new about?  A flush does not.  The record of a
+ * user in the kernel has whatever has failed, in either CQ: it is done again, and fails again, or
+ * is flushed.  If it were shown, what was kept back before would never complete.  GENERAL_ERR: the
+ * record is not whole.
+ */
+static bool error_follows(const struct shift_qp *sqp, u32 status)
+{
+	if (!test_bit(SHIFT_QPB_ERRORED, &sqp->pend.flags))
+		return false;
+	return status == IB_WC_WR_FLUSH_ERR || (status != IB_WC_GENERAL_ERR &&
+		sqp->rings.provider->flags & SHIFT_PROVIDES_OWN_RECORD);
+}
+
 /**
  * shift_cqe_filter - may the application see this error completion?
  * @sqp: the QP it belongs to.
@@ -106,7 +120,7 @@ enum shift_abi_cqe_answer shift_cqe_filter(struct shift_qp *sqp, const struct sh
 			set_bit(SHIFT_QPB_SHOWN, &sqp->pend.flags);
 			break;
 		}
-		if (status == IB_WC_WR_FLUSH_ERR && test_bit(SHIFT_QPB_ERRORED, &sqp->pend.flags))
+		if (error_follows(sqp, status))
 			break;
 		if (status_is_path_error(sqp, scq, status, cause) &&
 		    (sqp->fo.state != SHIFT_ST_RUN ||

@@ -199,28 +199,6 @@ static u32 qp_kept_status(const struct shift_qp *sqp)
 }
 
 /**
- * shift_failover_keeps_error - is an error of the QP kept back?
- * @sqp: the QP, locked.
- *
- * If not, none is kept back from now on: the CQE filter looks under the same spinlock.
- *
- * Context: process context.
- * Return: true if one is kept back: the QP cannot go on as if there were none.
- */
-bool shift_failover_keeps_error(struct shift_qp *sqp)
-{
-	bool errored;
-
-	lockdep_assert_held(&sqp->lock);
-	spin_lock_bh(&sqp->inbox_lock);
-	errored = test_bit(SHIFT_QPB_ERRORED, &sqp->pend.flags);
-	if (!errored)
-		set_bit(SHIFT_QPB_APP, &sqp->pend.flags);
-	spin_unlock_bh(&sqp->inbox_lock);
-	return errored;
-}
-
-/**
  * shift_failover_claim_errors - the application ends a QP: take over errors that are kept back
  * @sqp: the QP, locked, on its own NIC.
  *
@@ -237,7 +215,7 @@ void shift_failover_claim_errors(struct shift_qp *sqp)
 
 	lockdep_assert_held(&sqp->lock);
 	if (!shift_qp_is_protected(sqp) || !sqp->rings.usable ||
-	    !shift_failover_keeps_error(sqp))
+	    !shift_qp_keeps_error(sqp))
 		return;
 	err = shift_fence(sqp, &errored);
 	if (err && err != -EIO && err != -ECANCELED && push_kept_error(sqp, sqp->fo.error_status))
@@ -267,8 +245,11 @@ void shift_failover_app(struct shift_qp *sqp)
 	} else {
 		if (sqp->srqm.ssrq && !qp_receives(sqp))
 			shift_srq_ended(sqp);
-		if (test_and_clear_bit(SHIFT_QPB_GATED, &sqp->pend.flags) && sqp->qp &&
-		    !test_bit(SHIFT_QPB_DEAD, &sqp->pend.flags))
+		/* a user in the kernel may have something kept back that was not told of yet */
+		if ((test_and_clear_bit(SHIFT_QPB_GATED, &sqp->pend.flags) ||
+		     (sqp->rings.usable &&
+		      sqp->rings.provider->flags & SHIFT_PROVIDES_OWN_RECORD)) &&
+		    sqp->qp && !test_bit(SHIFT_QPB_DEAD, &sqp->pend.flags))
 			shift_provider_doorbell(sqp);
 	}
 	shift_fence_open(sqp);
@@ -306,7 +287,7 @@ void shift_failover_leave_protection(struct shift_qp *sqp)
 	lockdep_assert_held(&sqp->lock);
 	qp_send_gone(sqp);
 	/*
-	 * shift_failover_keeps_error() has set it, to have errors shown.  If one was, the QP is
+	 * shift_qp_keeps_error() has set it, to have errors shown.  If one was, the QP is
 	 * broken, and APP_ERROR has to follow, so that it is not paired again.
 	 */
 	spin_lock_bh(&sqp->inbox_lock);

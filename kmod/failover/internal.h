@@ -94,7 +94,6 @@ bool shift_failover_joins(struct shift_qp *sqp, const struct shift_msg *m);	/* s
 void shift_failover_abort(struct shift_qp *sqp);
 enum shift_event shift_failover_stop(struct shift_qp *sqp);		/* sleeps */
 void shift_failover_show_error(struct shift_qp *sqp);
-bool shift_failover_keeps_error(struct shift_qp *sqp);
 void shift_failover_app(struct shift_qp *sqp);
 void shift_failover_leave_to_driver(struct shift_qp *sqp);
 void shift_failover_leave_protection(struct shift_qp *sqp);

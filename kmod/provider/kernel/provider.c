@@ -85,17 +85,16 @@ static bool kernel_once(struct shift_qp *sqp)
 
 static bool kernel_still(struct shift_qp *sqp, u32 *done)
 {
-	struct shift_post_ring *ring = &sqp->kernel->send.ring;
-
-	*done = READ_ONCE(ring->tail);
-	return *done == (u32)READ_ONCE(ring->head);
+	*done = READ_ONCE(sqp->kernel->send.ring.tail);
+	return !shift_kernel_outstanding(&sqp->kernel->send);
 }
 
 /**
  * shift_kernel_cause - the op cause
  * @sqp: the QP; ledger_lock.
  *
- * A receive may be polled as flushed before the send that has failed, which is in another CQ.
+ * What has failed may be in another CQ than the flush that was polled first: a send, if the path
+ * has failed, or a receive that the peer's message does not fit.
  *
  * Flushes that follow from no error count as a fault of the device.  rxe of 6.12 ends a QP so whose
  * first retransmission executes a registration again that was done, or whose packet the interface
@@ -109,8 +108,11 @@ u32 shift_kernel_cause(struct shift_qp *sqp)
 	struct shift_kernel_qp *kernel = sqp->kernel;
 
 	lockdep_assert_held(&sqp->ledger_lock);
-	if (!READ_ONCE(kernel->cause) && READ_ONCE(kernel->flushed))
+	if (!READ_ONCE(kernel->cause) && READ_ONCE(kernel->flushed)) {
 		shift_kernel_cq_drain(sqp->scq);
+		if (sqp->rcq != sqp->scq)
+			shift_kernel_cq_drain(sqp->rcq);
+	}
 	return READ_ONCE(kernel->cause) ?:
 	       READ_ONCE(kernel->flushed) ? IB_WC_RETRY_EXC_ERR : 0;
 }
@@ -120,12 +122,18 @@ static void kernel_first_error(struct shift_qp *sqp, u32 status)
 	sqp->fo.error_status = status;
 }
 
-/* The driver refuses what it has to take: the QP is of no use, and its user is to know. */
+/*
+ * The driver refuses what it has to take: the QP is of no use, and its user is to know.  If an
+ * error was kept back, the failover that follows from it has all of this, too.
+ */
 static void refuse_kept(struct shift_qp *sqp)
 {
 	struct shift_abi_wc wc = { .status = IB_WC_LOC_QP_OP_ERR, .qp_num = sqp->qpn };
 	struct shift_cq_slot slot = { .sqp = sqp };
 
+	/* before the driver flushes what it has, so that none of that is kept back */
+	if (shift_qp_is_protected(sqp) && shift_qp_keeps_error(sqp))
+		return;
 	while (shift_kernel_take_kept(sqp, &wc))
 		shift_cq_push(wc.opcode == IB_WC_RECV ? sqp->rcq : sqp->scq, &wc, &slot);
 	shift_fence_stop(sqp, IB_QPS_ERR);
