@@ -122,7 +122,8 @@ static void side_drop(struct shift_kernel_cq *kernel, const struct ib_qp *qp, bo
 
 /**
  * shift_kernel_cq_room - the op room: is there room in the side ring?
- * @scq: the CQ, locked: only its user changes the answer, and to the better.
+ * @scq: the CQ, locked: only its user changes the answer, and to the better, as who drains the
+ * driver's CQ has the lock, too.
  *
  * Return: 0 or -ENOSPC.
  */
@@ -272,6 +273,8 @@ static bool drain_some(struct shift_cq *scq)
 	unsigned long flags;
 
 	rcu_read_lock();
+	/* who pushes a completion has looked for room before */
+	spin_lock_bh(&scq->lock);
 	spin_lock_irqsave(&kernel->poll_lock, flags);
 	do {
 		/* once it has ended the CQ may be gone */
@@ -281,6 +284,7 @@ static bool drain_some(struct shift_cq *scq)
 			side_add(kernel, &wc[i], wc[i].status);
 	} while (n == DRAIN_WCS && --passes);
 	spin_unlock_irqrestore(&kernel->poll_lock, flags);
+	spin_unlock_bh(&scq->lock);
 	rcu_read_unlock();
 	return n > 0 || (!want && !READ_ONCE(kernel->ended));
 }
@@ -289,7 +293,7 @@ static bool drain_some(struct shift_cq *scq)
  * shift_kernel_cq_drain - move what the driver has completed into the side ring
  * @scq: the CQ.
  *
- * Context: any.
+ * Context: process or softirq context, without scq->lock.
  * Return: 0: the driver has nothing more; -ENOSPC: the side ring has no room until its user polls.
  */
 int shift_kernel_cq_drain(struct shift_cq *scq)

@@ -84,9 +84,13 @@ int shift_kernel_post_recv(struct shift_qp *sqp, struct ib_qp *qp, const struct 
 bool shift_kernel_qp_mute(struct shift_qp *sqp, bool anew);
 bool shift_kernel_polled(struct shift_qp *sqp, const struct shift_cq *scq, const struct ib_wc *wc);
 struct shift_kernel_mr_op shift_kernel_qp_op(const struct shift_qp *sqp, u64 seq);
+
+/* kernel_gate.c */
 u32 shift_kernel_queue_take(struct shift_kernel_queue *queue, u32 *first, u32 *psn);
 void shift_kernel_qp_stop(struct shift_qp *sqp);
+bool shift_kernel_qp_stop_unless_fenced(struct shift_qp *sqp);
 bool shift_kernel_qp_is_whole(struct shift_qp *sqp);
+bool shift_kernel_qp_begin_fence(struct shift_qp *sqp);
 void shift_kernel_qp_hold(struct shift_qp *sqp);
 void shift_kernel_qp_start(struct shift_qp *sqp);
 void shift_kernel_qp_state(struct shift_qp *sqp, enum ib_qp_state state);

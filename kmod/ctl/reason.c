@@ -20,7 +20,7 @@ static const char * const shift_reason_texts[] = {
 	[SHIFT_REASON_SRQ] =
 		"Its shared receive queue cannot be moved, or another QP on it is not protected.",
 	[SHIFT_REASON_OLD_OBJECT] =
-		"Its PD, CQ or memory is older than the pair; restart the application.",
+		"Its PD, CQ or memory is older than the pair; its user has to end, and begin again.",
 	[SHIFT_REASON_MIRROR_MR] =
 		"Some of the application's memory is not registered on the backup device.",
 	[SHIFT_REASON_MIRROR_QP] =

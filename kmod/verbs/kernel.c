@@ -8,6 +8,7 @@
 #include <linux/mm.h>
 #include <linux/module.h>
 #include <linux/mutex.h>
+#include <linux/sched/mm.h>
 #include <linux/slab.h>
 #include "core/dma.h"
 #include "core/kernel_cq.h"
@@ -206,13 +207,15 @@ static struct shift_cq *kernel_cq_track(struct shift_dev *sdev, struct ib_cq *cq
  * @cq: the CQ.
  *
  * It is made for the first such QP, and goes with the last one: CQs are made before the module is
- * loaded, and the core keeps those of its pools until the device goes.
+ * loaded, and the core keeps those of its pools until the device goes.  Nobody waits for reclaim
+ * with the mutex: that may wait for a disk, and its driver for the mutex, to connect again.
  *
  * Context: process context.
  * Return: the shadow, for shift_kernel_cq_leave() and shift_cq_put(); NULL: there is none.
  */
 struct shift_cq *shift_kernel_cq_join(struct shift_dev *sdev, struct ib_cq *cq)
 {
+	unsigned int noio = memalloc_noio_save();
 	struct shift_cq *scq;
 
 	mutex_lock(&kernel_cqs);
@@ -226,6 +229,7 @@ struct shift_cq *shift_kernel_cq_join(struct shift_dev *sdev, struct ib_cq *cq)
 		scq = NULL;
 	}
 	mutex_unlock(&kernel_cqs);
+	memalloc_noio_restore(noio);
 	return scq;
 }
 
@@ -345,7 +349,7 @@ static int wrap_post_srq_recv(struct ib_srq *srq, const struct ib_recv_wr *wr,
 static bool error_is_shown(struct shift_qp *sqp, const struct shift_cq *scq, u32 status)
 {
 	if (irqs_disabled())
-		return !test_bit(SHIFT_QPB_FENCED, &sqp->pend.flags);
+		return shift_kernel_qp_stop_unless_fenced(sqp);
 	/* what is outstanding is not known: nothing is kept back, whatever the reason */
 	if (!test_bit(SHIFT_QPB_FENCED, &sqp->pend.flags) && !shift_kernel_qp_is_whole(sqp))
 		status = IB_WC_GENERAL_ERR;

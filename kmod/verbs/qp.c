@@ -309,6 +309,9 @@ static int wrap_destroy_qp(struct ib_qp *qp, struct ib_udata *udata)
 	if (detached)
 		qp_forget_completions(sqp, qp);
 	err = sdev->saved.destroy_qp(qp, udata);
+	/* another QP's fence may have found more in the driver's CQ */
+	if (detached)
+		qp_forget_completions(sqp, qp);
 	/* only now, as other QPs of its SRQ may then take all receives to another path */
 	if (detached)
 		qp_left(sqp);

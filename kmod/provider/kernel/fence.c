@@ -157,22 +157,50 @@ static int stop_and_ask(struct shift_qp *sqp, struct ib_qp_attr *attr, int *quer
 static int ask_and_stop(struct shift_qp *sqp, struct ib_qp_attr *attr, bool errored,
 			int *query_err)
 {
-	struct shift_kernel_room room = {};
-	int err = 0;
-
 	/* if it is in ERR already, its NIC has flushed it before anybody knew */
-	if (!errored)
-		err = reserve_for_flushes(sqp, &room) ? shift_fence_stop(sqp, IB_QPS_ERR) : -EBUSY;
-	if (err)
-		goto out;
+	if (!errored && shift_fence_stop(sqp, IB_QPS_ERR))
+		return -EBUSY;
 	WRITE_ONCE(sqp->kernel->over, true);
 	/* it is not known which receives were executed, and what comes late will be taken away */
 	*query_err = wait_flushed(sqp) ? -ENODATA : ask(sqp, attr);
 	drain_once(sqp);
 	shift_fence_stop(sqp, IB_QPS_RESET);
-out:
+	return 0;
+}
+
+/*
+ * From here on no error is shown.  -ECANCELED: the user was shown its own one meanwhile; -ENODATA:
+ * the record was stopped, or is lost.
+ */
+static int begin(struct shift_qp *sqp)
+{
+	int err = -ECANCELED;
+
+	spin_lock_bh(&sqp->inbox_lock);
+	if (!test_bit(SHIFT_QPB_APP, &sqp->pend.flags) ||
+	    test_bit(SHIFT_QPB_ERRORED, &sqp->pend.flags))
+		err = shift_kernel_qp_begin_fence(sqp) ? 0 : -ENODATA;
+	spin_unlock_bh(&sqp->inbox_lock);
+	return err;
+}
+
+/* Stop the QP as its device asks for.  Nothing but FENCED is left of an error. */
+static int begin_and_stop(struct shift_qp *sqp, struct ib_qp_attr *attr, bool errored,
+			  int *query_err)
+{
+	bool resets = sqp->sdev->provider->flags & SHIFT_PROVIDES_RESET_PSN;
+	struct shift_kernel_room room = {};
+	int err = -EBUSY;
+
+	/* this may take long, and its user is shown its own errors meanwhile */
+	if (!resets && !errored && !reserve_for_flushes(sqp, &room))
+		return err;
+	err = begin(sqp);
+	if (!err)
+		err = resets ? stop_and_ask(sqp, attr, query_err) :
+			       ask_and_stop(sqp, attr, errored, query_err);
 	shift_kernel_flushes_unreserve(sqp, &room);
-	return err ? -EBUSY : 0;
+	return err;
 }
 
 /* Make the record of sends the ledger; ledger_lock.  -EOPNOTSUPP: some of it cannot be moved. */
@@ -251,10 +279,7 @@ int shift_kernel_fence(struct shift_qp *sqp, bool *errored)
 	/* packets that are being received on a CPU that was kept from running */
 	synchronize_rcu_expedited();
 
-	set_bit(SHIFT_QPB_FENCED, &sqp->pend.flags);
-	err = device->flags & SHIFT_PROVIDES_RESET_PSN ?
-	      stop_and_ask(sqp, attr, &query_err) :
-	      ask_and_stop(sqp, attr, *errored, &query_err);
+	err = begin_and_stop(sqp, attr, *errored, &query_err);
 	if (err) {
 		clear_bit(SHIFT_QPB_FENCED, &sqp->pend.flags);
 		goto out;
