@@ -21,7 +21,7 @@ class Nvme:
     NAME = "nvme"
     OWNERS = "nvme_rdma", "nvmet_rdma"
     QPS = 2         # a queue for commands and one for data
-    QUEUES = 1      # for data
+    QUEUES = ""     # for data, beside the one for each processor
     DEPTH = 128     # requests of a queue, each with an MR
     # What it says of a connection that is lost, and the block layer of a request.
     LINES = "nvme|blk_|I/O"
@@ -78,8 +78,8 @@ class Nvme:
         """Connect, once more if there is a connection, and wait for the block device."""
         for rail in self.RAILS:
             self.host.must(f"echo transport=rdma,traddr={self.target.address(rail)},"
-                           f"trsvcid={self.PORT},nqn={self.NQN},nr_io_queues={self.QUEUES},"
-                           f"keep_alive_tmo={self.KEEP_ALIVE},duplicate_connect "
+                           f"trsvcid={self.PORT},nqn={self.NQN},nr_io_queues=1,"
+                           f"{self.QUEUES}keep_alive_tmo={self.KEEP_ALIVE},duplicate_connect "
                            ">/dev/nvme-fabrics")
         wait_for("the namespace", lambda: not self.host.run(f"test -b {disk}").status)
 
@@ -117,10 +117,19 @@ class Nvme:
 
 
 class NvmeTwo(Nvme):
-    """The same with a queue for data more."""
+    """The same with a queue for data more: one for writes, and one for reads."""
 
+    NAME = "nvme: two queues"
     QPS = 3
-    QUEUES = 2
+    QUEUES = "nr_write_queues=1,"
+
+
+class NvmePolled(Nvme):
+    """The same with a queue whose CQ is polled by who waits, and by nobody else."""
+
+    NAME = "nvme: polled"
+    QPS = 3
+    QUEUES = "nr_poll_queues=1,"
 
 
 class NvmeSrq(Nvme):
@@ -184,11 +193,16 @@ class Nfs:
             echo "-3 +4.2" >{self.NFSD}/versions
             exportfs -o rw,no_root_squash,fsid=0,insecure,no_subtree_check \\
                 10.0.0.0/8:{self.EXPORT}
-            rpc.mountd -N 2 -N 3 -u
+            rpc.mountd -N 2 -N 3 -u""")
+        self.begin()
+        self.host.must(f"modprobe rpcrdma && modprobe nfsv4 && mkdir -p {self.MOUNT}")
+
+    def begin(self):
+        """Answer on the first rail; to end, a server takes zero for its threads."""
+        self.server.must(f"""set -e
             echo rdma {self.PORT} >{self.NFSD}/portlist
             echo 4 >{self.NFSD}/threads
             echo Y >{self.NFSD}/v4_end_grace""")
-        self.host.must(f"modprobe rpcrdma && modprobe nfsv4 && mkdir -p {self.MOUNT}")
 
     def connect(self):
         """Mount the folder."""
@@ -340,6 +354,7 @@ class Rds:
 
     def connect(self):
         """The first datagram connects."""
+        self.serve()
         for end in self.start("--count 1"):
             end.expect(0)
 

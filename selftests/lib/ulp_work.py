@@ -244,7 +244,8 @@ class Fio:
     """fio as packaged: random reads and writes of 4 KiB, many at a time, each verified."""
 
     WARM = 6
-    OPTIONS = ("--name=verify --direct=1 --ioengine=libaio --rw=randrw "
+    ENGINE = "libaio"
+    OPTIONS = ("--name=verify --direct=1 --rw=randrw "
                "--bs=4k --iodepth=32 --numjobs=2 --offset_increment=16m --size=16m "
                "--verify=crc32c --verify_backlog=64 --verify_fatal=1 --serialize_overlap=1 "
                "--time_based --runtime=3600 --group_reporting --output-format=json "
@@ -255,7 +256,8 @@ class Fio:
         self.user, self.node = user, user.host
         self.node.push("/usr/bin/fio")
         self.process = self.node.start(
-            f"echo $$ >{self.PID}; exec fio --filename={user.DISK} {self.OPTIONS}")
+            f"echo $$ >{self.PID}; exec fio --filename={user.DISK} --ioengine={self.ENGINE} "
+            f"{self.OPTIONS}")
         self.count = user.requests
 
     def more(self, count=1, timeout=120):
@@ -275,3 +277,15 @@ class Fio:
         job = json.loads(text[text.index("{"):])["jobs"][0]
         check(job["error"] == 0, f"fio: {job['error']}")
         return max(job[way]["clat_ns"]["max"] for way in ("read", "write")) / 1e9
+
+
+class FioPolled(Fio):
+    """The same, by somebody who polls for the end of each request."""
+
+    ENGINE = "pvsync2 --hipri"
+
+    def __init__(self, user):
+        disk = user.DISK.removeprefix("/dev/")
+        check(user.host.read(f"/sys/block/{disk}/queue/io_poll").strip() == "1",
+              f"{disk} cannot be polled")
+        super().__init__(user)

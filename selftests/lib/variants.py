@@ -53,6 +53,7 @@ VARIANTS = {
         "kernel_failover: nvme: swap, and no memory left, remote cable",
         "kernel_failover: nvme: a filesystem, *, remote cable",
         "kernel_failover: nfs: on ext4, *",
+        "kernel_failover: nvme: two queues, *",
         "kernel_failover: nfs: local cable", "kernel_failover: nfs: both cables, *",
         "kernel_failover: nfs: a cable, then *", "kernel_failover: nfs: the module in *",
         *(f"kernel_failover: {user}: {name}" for user in ("rds", "iser") for name in (
@@ -62,15 +63,19 @@ VARIANTS = {
         "kernel_failover: nvme: its neighbour *", "kernel_failover: nfs: its neighbour *",
         "kernel_failover: iser: its neighbour *",
         *(f"kernel_failover: {user}: its interface *" for user in ("nvme", "nfs", "iser")),
-        "kernel_users: *, 200 times", "kernel_users: nfs: *", "kernel_users: iser: *",
+        "kernel_users: *, 200 times",
+        *(f"kernel_users: {user}: *" for user in ("nfs", "iser", "rds")),
         *(f"kernel_failover: {user}: its server registers *" for user in ("nfs", "iser")),
         # one way by which handlers are called, and the one in which none is
         *(f"kernel_exactly_once: {name}" for name in (
-            "softirq", "workqueue*", "unbound*", "direct, *", "a key *", "a FETCH_ADD *")),
+            "softirq", "workqueue*", "mlx5: workqueue*", "unbound*", "direct, *", "a key *",
+            "a FETCH_ADD *")),
         # QPs end as after a controller's reset
         *(f"kernel_life: nvme: {name}" for name in (
-            "the server *", "a namespace *", "the host's driver *", "the backup's device *",
+            "the server *", "a namespace *", "its own device *", "the host's driver *",
+            "the backup's device *",
             "a NIC that *", "rmmod and pair del *", "register_always=N, remote cable")),
+        "kernel_life: nfs: *", "kernel_life: iser: *",
         # figures: each program that is known, over each outage
         "program_matrix: *",
         # what the attacker says is the same without keys; proofs have tests of their own
@@ -169,8 +174,10 @@ VARIANTS = {
         "kernel_failover: nvme: silent loss", "kernel_failover: nfs: silent loss",
         "kernel_failover: iser: silent loss", "kernel_failover: rds: local cable",
         "kernel_failover: nvme: swap, *", "kernel_failover: nvme: a filesystem, *",
-        "kernel_failover: nfs: on ext4, *",
-        "kernel_users: *, 200 times", "kernel_users: nfs: *", "kernel_users: iser: *",
+        "kernel_failover: nfs: on ext4, *", "kernel_failover: nvme: polled, *",
+        "kernel_failover: nvme: two queues, *",
+        "kernel_users: *, 200 times",
+        *(f"kernel_users: {user}: *" for user in ("nfs", "iser", "rds")),
         "kernel_failover: *: its server registers *",
         "kernel_life: *",
         "program_matrix: *",
@@ -246,6 +253,8 @@ VARIANTS = {
             "silent loss", "drained and taken back", "a cable, then *", "both cables, *",
             "cables at random, *", "disconnected on the backup", "the module in *")),
         "kernel_failover: nvme: a filesystem, *, remote cable",
+        "kernel_failover: nfs: on ext4, *", "kernel_failover: nvme: polled, *",
+        "kernel_failover: nvme: two queues, *",
         "kernel_life: *",
         # kmemleak is asked after all tests, too
         "kernel_users: *, 12 times",

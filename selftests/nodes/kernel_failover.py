@@ -7,10 +7,10 @@ from contextlib import contextmanager
 from functools import partial
 
 import shift
-from registry import BARE, FULL, MAIN, STOCK, add
+from registry import BARE, MAIN, STOCK, add
 from testbed import check, each, wait_for
-from ulp import Iser, Nfs, NfsOnDisk, Nvme, NvmeSrq, Rds, gone, quiet
-from ulp_work import Datagrams, Disk, Files, Fio, Swap, Tree
+from ulp import Iser, Nfs, NfsOnDisk, Nvme, NvmePolled, NvmeSrq, NvmeTwo, Rds, gone, quiet
+from ulp_work import Datagrams, Disk, Files, Fio, FioPolled, Swap, Tree
 from nodes.failover import SIDES, dropped, goes_silent, patience, pull
 from nodes.programs import interface_down
 
@@ -64,7 +64,7 @@ def cable(side, rounds, kind, program, bed):
         check(sum(counters.delta("faults")) >= rounds, "faults were not counted")
 
 
-def silent(kind, bed, rounds=1, program=None):
+def silent(kind, rounds, program, bed):
     """The path loses all packets, and no port says so; the QPs go home, again and again."""
     with working(bed, kind, program) as (work, counters):
         for number in range(rounds):
@@ -157,9 +157,17 @@ def at_random(seed, kind, bed):
 
 
 def one_lost(bed):
-    """A single packet is lost: rxe's retry may kill the QP, which has to be noticed."""
+    """A single packet is lost: rxe's retry may kill the QP, which has to be noticed.
+
+    On 6.1 it completes nothing any more; later kernels flush all that it has, and say why only if
+    they are asked to.
+    """
     with working(bed, Nvme) as (work, counters), patience(bed, 0, 1):
         host = bed.nodes[0]
+        mute = bed.kernel == "6.1"
+        if not mute:
+            host.must("""grep -q debugfs /proc/mounts || mount -t debugfs none /sys/kernel/debug
+                echo 'func rxe_reg_fast_mr +p' >/sys/kernel/debug/dynamic_debug/control""")
         for number in range(1, 40):
             bed.drop(bed.nodes[1], 0, direction="in", opcode="RC_SEND_*", count=1)
             wait_for("a packet is lost", lambda number=number: dropped(bed) >= number, 60)
@@ -171,7 +179,8 @@ def one_lost(bed):
                 break
         check("not free" in host.run("dmesg").out, "no retry has killed a QP")
         wait_for("failover on both nodes", lambda: min(counters.delta("switches")) > 0, 60)
-        check(counters.delta("stalled")[0], "it was not found that nothing is completed")
+        check(bool(counters.delta("stalled")[0]) == mute, "what was found is not what happens here")
+        check(sum(counters.delta("faults")) > 0, "no fault was counted")
         bed.undrop()
         work.more(2)
 
@@ -271,6 +280,7 @@ def ends_away(kind, bed):
     user = kind(bed)
     shift.setup(bed)
     user.serve()
+    each(bed.nodes[:2], lambda node: node.must("dmesg -c >/dev/null"))
     for side in SIDES:
         user.connect()
         each(bed.nodes[:2], lambda node: shift.protected(node, user.QPS))
@@ -284,6 +294,7 @@ def ends_away(kind, bed):
         user.disconnect()
         gone(bed)
         counters.still("failed", "illegal", "msg_bad", "kernel_lost")
+        quiet(bed, user)
         bed.plug_all()
         shift.settled(bed)
     user.end()
@@ -356,14 +367,16 @@ def each_user(kind):
     lockdep takes for a deadlock, with the module or without.
     """
     kernels = STOCK if kind is Rds else MAIN
+    fio = Fio if kind in (Nvme, Iser) else None
 
     def new(name, function, *arguments):
         add("kernel_failover", f"{kind.NAME}: {name}", partial(function, *arguments), kernels, BARE)
 
     for side in SIDES:
-        new(f"{side} cable", cable, side, 1, kind, None)
-        new(f"{side} cable, ten times", cable, side, 10, kind, Fio if kind is Nvme else None)
-    new("silent loss", silent, kind)
+        new(f"{side} cable", cable, side, 1, kind, fio if side == "local" else None)
+        new(f"{side} cable, ten times", cable, side, 10, kind, fio)
+    new("silent loss", silent, kind, 1, None)
+    new("silent loss, ten times", silent, kind, 10, fio)
     new("drained and taken back", drained, kind)
     new("a cable, then the backup's", backup_too, kind)
     # the only retry of RDS is over before that
@@ -390,15 +403,16 @@ for _name, _test in (("local cable", partial(cable, "local", 1, NvmeSrq, None)),
 for _kind in Nvme, Nfs, Iser:
     add("kernel_failover", f"{_kind.NAME}: its server registers all memory",
         partial(registers, _kind), STOCK, BARE)
-add("kernel_failover", "nvme: silent loss, ten times",
-    partial(silent, Nvme, rounds=10, program=Fio), MAIN, BARE)
+for _kind, _program in (NvmeTwo, Fio), (NvmePolled, FioPolled):
+    add("kernel_failover", f"{_kind.NAME}, local cable",
+        partial(cable, "local", 1, _kind, _program), MAIN, BARE)
 add("kernel_failover", "rds: the peer's MAC address changes on a working path", other_mac, STOCK,
     BARE)
-add("kernel_failover", "nvme: a retry kills a QP", one_lost, FULL, BARE)
+add("kernel_failover", "nvme: a retry kills a QP", one_lost, STOCK, BARE)
 for _name, _test in (("local cable", partial(cable, "local", 1, NfsOnDisk, Tree)),
                      ("remote cable", partial(cable, "remote", 1, NfsOnDisk, Tree)),
-                     ("silent loss", partial(silent, NfsOnDisk, program=Tree))):
-    add("kernel_failover", f"nfs: on ext4, {_name}", _test, STOCK, BARE)
+                     ("silent loss", partial(silent, NfsOnDisk, 1, Tree))):
+    add("kernel_failover", f"nfs: on ext4, {_name}", _test, MAIN, BARE)
 for _side in SIDES:
     add("kernel_failover", f"nvme: a filesystem, and too little memory, {_side} cable",
         partial(cable, _side, 1, Nvme, Files), MAIN, BARE)

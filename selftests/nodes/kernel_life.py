@@ -10,8 +10,8 @@ from functools import partial
 import shift
 from registry import BARE, MAIN, add, test
 from testbed import check, each, wait_for
-from ulp import Nvme, gone, quiet
-from ulp_work import Disk, Fio
+from ulp import Iser, Nfs, Nvme, gone, quiet
+from ulp_work import Disk, Files, Fio, Tree
 from nodes.dead_nic import AGAIN, ONCE, dead_nic, policies
 from nodes.failover import dropped, pull
 from nodes.kernel_failover import moved, working
@@ -91,11 +91,12 @@ def server_goes(bed):
 
 
 @contextmanager
-def served(bed):
-    """The disk is offered, and nobody has connected to it."""
-    user = Nvme(bed)
+def served(bed, kind=Nvme):
+    """The disk, or folder, is offered, and nobody has connected to it."""
+    user = kind(bed)
     shift.setup(bed)
     user.serve()
+    forgive(bed)
     yield user
     user.disconnect()
     gone(bed)
@@ -103,35 +104,71 @@ def served(bed):
     shift.forget(bed)
 
 
-def connected(bed, user):
+def connected(bed, user, program=Disk):
     """Connect, and begin to work once that is protected."""
     user.connect()
     each(bed.nodes[:2], lambda node: shift.protected(node, user.QPS))
     shift.wait_session(bed)
-    work = Disk(user)
+    work = program(user)
     work.more(1)
     return work, shift.Counters(bed)
 
 
+def all_away(bed, user):
+    """Its QPs are on the backup, and stay there."""
+    each(bed.nodes[:2], lambda node: shift.protected(node, user.QPS, "fallback"))
+
+
+def comes_home(bed, user, counters):
+    """With the cable its QPs are on the default path again, and nothing was wrong."""
+    bed.plug_all()
+    shift.home(bed, user.QPS)
+    user.verify(user.DISK)
+    counters.still("failed", "illegal", "msg_bad", "kernel_lost")
+
+
 @test("kernel_life", "nvme: a namespace is removed on the backup, and comes back", MAIN, BARE)
 def namespace_goes(bed):
-    """Events of the target, and what the host does about them, take the backup, too."""
+    """Events of the target, and what the host does about them, take the backup, too.
+
+    Nobody works on it: after a removal under I/O nvmet of 6.1 never lets go of it, with the module
+    or without.
+    """
     with served(bed) as user:
         work, counters = connected(bed, user)
-        enable = f"{user.TARGET}/subsystems/{user.NQN}/namespaces/1/enable"
         away(bed, work, counters)
         work.finish()
-        each(bed.nodes[:2], lambda node: shift.protected(node, user.QPS, "fallback"))
+        all_away(bed, user)
+        enable = f"{user.TARGET}/subsystems/{user.NQN}/namespaces/1/enable"
         user.target.must(f"echo 0 >{enable}")
         wait_for("no disk", lambda: user.host.run(f"test -b {user.DISK}").status, ENDED)
         user.target.must(f"echo 1 >{enable}")
         wait_for("the disk", lambda: not user.host.run(f"test -b {user.DISK}").status, ENDED)
         user.verify(user.DISK)
-        each(bed.nodes[:2], lambda node: shift.protected(node, user.QPS, "fallback"))
-        bed.plug_all()
-        shift.home(bed, user.QPS)
-        user.verify(user.DISK)
-        counters.still("failed", "illegal", "msg_bad", "kernel_lost")
+        all_away(bed, user)
+        comes_home(bed, user, counters)
+        quiet(bed, user)
+
+
+@test("kernel_life", "nvme: a filesystem is unmounted on the backup", MAIN, BARE)
+def unmounted(bed):
+    """Pages that nobody has written yet go over the backup, and so does the journal."""
+    with served(bed) as user:
+        work, counters = connected(bed, user, Files)
+        away(bed, work, counters)
+        user.host.must(f"""set -e
+            dd if=/dev/urandom of=/late bs=1M count=4 2>/dev/null
+            cp /late {work.MOUNT}/late""")
+        check(int(user.host.must("awk '$1 == \"Dirty:\" { print $2 }' /proc/meminfo")) > 1024,
+              "nothing is left to be written")
+        work.finish()
+        all_away(bed, user)
+        user.host.must(f"""set -e
+            mount -t ext4 -o ro {user.DISK} {work.MOUNT}
+            cmp /late {work.MOUNT}/late
+            umount {work.MOUNT}
+            rm /late""")
+        comes_home(bed, user, counters)
         quiet(bed, user)
 
 
@@ -151,6 +188,78 @@ def driver_goes(bed):
         work, counters = connected(bed, user)
         work.finish()
         counters.still("failed", "illegal", "msg_bad", "kernel_lost")
+
+
+@test("kernel_life", "nvme: its own device is removed on the backup", MAIN, BARE)
+def own_goes(bed):
+    """The host's driver ends the connections of a device that goes, and the disk goes with them."""
+    with served(bed) as user:
+        work, counters = connected(bed, user)
+        before = away(bed, work, counters)
+        work.finish()
+        user.host.must("rdma link delete rxe0", timeout=ENDED)
+        wait_for("no disk", lambda: user.host.run(f"test -b {user.DISK}").status, ENDED)
+        ended(bed, before, 3 * user.KEEP_ALIVE)
+        counters.still("illegal", "kernel_lost")
+        shift.bring_back(user.host)
+        shift.introduce(bed)
+        bed.plug_all()
+        shift.settled(bed)
+        forgive(bed)
+        work, counters = connected(bed, user)
+        away(bed, work, counters)
+        work.finish()
+        all_away(bed, user)
+        comes_home(bed, user, counters)
+        quiet(bed, user)
+
+
+def again(bed, user, program):
+    """With the cable the user connects again by itself, and is protected as before."""
+    bed.plug_all()
+    # what it asks for first waits for its connection
+    once = program(user)
+    once.more(1, RECONNECT)
+    once.finish()
+    each(bed.nodes[:2], lambda node: shift.protected(node, user.QPS))
+    shift.wait_session(bed)
+    forgive(bed)
+    work, counters = program(user), shift.Counters(bed)
+    away(bed, work, counters)
+    bed.plug_all()
+    shift.home(bed, user.QPS)
+    work.finish()
+    counters.still("failed", "illegal", "msg_bad", "kernel_lost")
+    quiet(bed, user)
+
+
+@test("kernel_life", "nfs: the server ends on the backup, and begins again", MAIN, BARE)
+def nfs_server_goes(bed):
+    """Both ends let go of their QPs while the cable is out."""
+    with served(bed, Nfs) as user:
+        work, counters = connected(bed, user, Tree)
+        before = away(bed, work, counters)
+        work.finish()
+        user.server.must(f"echo 0 >{user.NFSD}/threads", timeout=ENDED)
+        ended(bed, before)
+        counters.still("failed", "illegal", "kernel_lost")
+        user.begin()
+        again(bed, user, Tree)
+
+
+@test("kernel_life", "iser: the target is switched off on the backup, and on again", MAIN, BARE)
+def iser_target_goes(bed):
+    """It ends its sessions; the initiator logs in again when it can."""
+    with served(bed, Iser) as user:
+        work, counters = connected(bed, user)
+        before = away(bed, work, counters)
+        work.finish()
+        enable = f"{user.TARGET}/iscsi/{user.IQN}/tpgt_1/enable"
+        user.target.must(f"echo 0 >{enable}", timeout=ENDED)
+        ended(bed, before)
+        counters.still("failed", "illegal", "kernel_lost")
+        user.target.must(f"echo 1 >{enable}")
+        again(bed, user, Disk)
 
 
 @test("kernel_life", "nvme: the backup's device is removed under it", MAIN, BARE)

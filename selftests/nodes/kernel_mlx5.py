@@ -11,9 +11,11 @@ from functools import partial
 
 import shift
 from registry import BARE, STOCK, add
+from stream import stream
 from testbed import PREFIX, RXE, Failure, Nics, check, each
 from ulp import Nfs, Nvme, NvmeSrq, gone, quiet
 from ulp_work import Disk
+from nodes.kernel_exactly_once import story
 from nodes.kernel_failover import WORK, cable, drained, ends_away, silent
 from nodes.mlx5_proof import FAULTS
 from nodes.mlx5_soft import MODULE, install
@@ -169,7 +171,7 @@ def each_user(kind, kernels):
 
     for side in "local", "remote":
         new(f"{side} cable", cable, side, 1, kind, None)
-    new("silent loss", silent, kind)
+    new("silent loss", silent, kind, 1, None)
     new("drained and taken back", drained, kind)
     new("disconnected on the backup", ends_away, kind)
     new("a NIC that has not proved itself", unproven, kind)
@@ -183,3 +185,7 @@ add("kernel_failover", "mlx5: full queues are drained on the backup", partial(on
 add("kernel_failover", "mlx5: nvme on a NIC with signatures", signatures, STOCK, BARE)
 add("kernel_failover", "mlx5: a local error, and a port that is down", partial(on_mlx5, mistake),
     STOCK, BARE)
+for _name, _kind in (("softirq", stream(poll="softirq")),
+                     ("workqueue, 3 QPs on one CQ", stream(qps=3, poll="workqueue", one_cq=True))):
+    add("kernel_exactly_once", f"mlx5: {_name}", partial(on_mlx5, partial(story, _kind)), STOCK,
+        BARE)
