@@ -63,7 +63,7 @@ VARIANTS = {
         "kernel_failover: nvme: its neighbour *", "kernel_failover: nfs: its neighbour *",
         "kernel_failover: iser: its neighbour *",
         *(f"kernel_failover: {user}: its interface *" for user in ("nvme", "nfs", "iser")),
-        "kernel_users: *, 200 times",
+        "kernel_users: *, 200 times", "kernel_users: nvme: the target has SRQs: *",
         *(f"kernel_users: {user}: *" for user in ("nfs", "iser", "rds")),
         *(f"kernel_failover: {user}: its server registers *" for user in ("nfs", "iser")),
         # one way by which handlers are called, and the one in which none is
