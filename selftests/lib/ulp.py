@@ -104,9 +104,10 @@ class Nvme:
         """Take all of it down."""
         self.disconnect()
         self.host.must("modprobe -r nvme-rdma")
-        # its work item may end in the text of a module that is gone: nvmet-rdma does not wait
+        # its work item may end in the text of a module that is gone: nvmet-rdma does not wait; a
+        # connection that was lost ends when nothing has come for as long as it keeps itself alive
         wait_for("the target's PD is gone", lambda: "nvmet_rdma" not in self.target.must(
-            "rdma resource show pd"))
+            "rdma resource show pd"), 3 * self.KEEP_ALIVE)
         subsystem = f"{self.TARGET}/subsystems/{self.NQN}"
         self.target.must(f"""set -e
             rm -f {self.TARGET}/ports/*/subsystems/{self.NQN}
