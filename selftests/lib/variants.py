@@ -175,7 +175,7 @@ VARIANTS = {
         "kernel_failover: iser: silent loss", "kernel_failover: rds: local cable",
         "kernel_failover: nvme: swap, *", "kernel_failover: nvme: a filesystem, *",
         "kernel_failover: nfs: on ext4, *", "kernel_failover: nvme: polled, *",
-        "kernel_failover: nvme: two queues, *",
+        "kernel_failover: nvme: two queues, *", "kernel_failover: nvme: a retry *",
         "kernel_users: *, 200 times",
         *(f"kernel_users: {user}: *" for user in ("nfs", "iser", "rds")),
         "kernel_failover: *: its server registers *",
