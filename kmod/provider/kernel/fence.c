@@ -184,7 +184,7 @@ static int begin(struct shift_qp *sqp)
 	return err;
 }
 
-/* Stop the QP as its device asks for.  Nothing but FENCED is left of an error. */
+/* Stop the QP as its device asks for.  After an error FENCED may be set: the caller clears it. */
 static int begin_and_stop(struct shift_qp *sqp, struct ib_qp_attr *attr, bool errored,
 			  int *query_err)
 {
