@@ -77,7 +77,8 @@ static bool has_any(const struct shift_kernel_pair *have,
 
 /*
  * Adds what the kernel does not have.  Return: how many backups are not there;
- * *@again is brought forward if one waits for its NIC, which no event tells.
+ * *@again is brought forward if one was refused: no event tells when its NIC is
+ * there, memory is free, or what was in use is not any more.
  */
 static unsigned int add_backups(uint32_t *told, struct shift_kernel *k,
 				const struct shift_config_pair *want,
@@ -118,7 +119,7 @@ static unsigned int add_backups(uint32_t *told, struct shift_kernel *k,
 		/* An older kernel keeps one backup and takes no other. */
 		if (ret == -EEXIST && have)
 			have->one_only = true;
-		if (ret == -ENODEV && *again > SHIFT_SYNC_RETRY_MS)
+		else if (*again > SHIFT_SYNC_RETRY_MS)
 			*again = SHIFT_SYNC_RETRY_MS;
 	}
 	return missing;

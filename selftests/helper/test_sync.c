@@ -28,6 +28,7 @@ struct fake_pair {
 
 static struct {
 	bool old;
+	int refuses;		/* to add whatever it is, with this error */
 	const char *devices;	/* those that are there, each between blanks */
 	struct fake_pair pairs[2];
 	char told[1024];	/* the commands that it got */
@@ -64,6 +65,8 @@ static int fake_add(const char *dev, const char *backup, unsigned int policy)
 	unsigned int i;
 
 	note("add", dev, backup);
+	if (fake.refuses)
+		return fake.refuses;
 	if (!is_there(dev) || !is_there(backup))
 		return -ENODEV;
 	if (fake.old && pair->n)
@@ -335,6 +338,23 @@ static void first_is_late(void)
 	CHECK(sync_backups("rxe1,rxe2,rxe3") == 0 && told("") && !warnings);
 }
 
+/* Whatever the reason is, no event will tell that it is over. */
+static void refused(void)
+{
+	static const int errors[] = { -EBUSY, -ENOMEM, -EOPNOTSUPP };
+	unsigned int i;
+
+	for (i = 0; i < sizeof(errors) / sizeof(*errors); i++) {
+		begin(" rxe0 rxe1 rxe2 ");
+		fake.refuses = errors[i];
+		CHECK(sync_backups("rxe1,rxe2") == 2 && warnings == 2 &&
+		      again == SHIFT_SYNC_RETRY_MS);
+		fake.refuses = 0;
+		CHECK(sync_backups("rxe1,rxe2") == 0 && has("rxe1,rxe2") &&
+		      again == SHIFT_SYNC_NEVER);
+	}
+}
+
 static void reloaded(void)
 {
 	begin(" rxe0 rxe1 rxe2 rxe3 ");
@@ -507,6 +527,7 @@ static const struct ktap_test tests[] = {
 	{ "backups in order, once", ordered },
 	{ "an older kernel keeps one, and that is told once", old_kernel },
 	{ "the first comes late", first_is_late },
+	{ "refused, and tried again", refused },
 	{ "another list in the configuration", reloaded },
 	{ "what works stays while nothing else does", nothing_better },
 	{ "a full list is replaced", full },
