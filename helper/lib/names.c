@@ -57,6 +57,7 @@ static const char * const reason[__SHIFT_REASON_MAX] = {
 	[SHIFT_REASON_KERNEL_USER]	= "kernel-user",
 	[SHIFT_REASON_IOMMU]		= "iommu",
 	[SHIFT_REASON_RECORD]		= "record",
+	[SHIFT_REASON_UNLISTED]		= "unlisted",
 };
 NAMES(reason, "");
 

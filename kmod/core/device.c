@@ -47,6 +47,7 @@ struct shift_dev *shift_dev_new(struct ib_device *ibdev)
 	INIT_LIST_HEAD(&sdev->qps);
 	INIT_LIST_HEAD(&sdev->srqs);
 	xa_init_flags(&sdev->qpn, XA_FLAGS_ACCOUNT);
+	xa_init(&sdev->unlisted);
 	xa_init_flags(&sdev->mrs, XA_FLAGS_ACCOUNT);
 	return sdev;
 }
@@ -64,6 +65,7 @@ static void dev_release(struct kref *ref)
 	/* No wrapper runs: while one may come, the table of objects holds a reference. */
 	cleanup_srcu_struct(&sdev->srcu);
 	xa_destroy(&sdev->qpn);
+	xa_destroy(&sdev->unlisted);
 	xa_destroy(&sdev->mws);
 	xa_destroy(&sdev->mrs);
 	kfree_rcu(sdev, obj.rcu);

@@ -471,6 +471,27 @@ static int nl_qp_message(struct shift_nl_snapshot *snap, const struct shift_qp *
 	return nl_message_end(snap, hdr, shift_nl_put_qp(snap->scratch, sqp));
 }
 
+/* Of a QP that is not tracked, no more is known than whose it is. */
+static int nl_unlisted_message(const struct shift_dev *sdev, const struct shift_unlisted *entry,
+			       void *arg)
+{
+	struct shift_nl_snapshot *snap = arg;
+	void *hdr = nl_message_begin(snap);
+	struct sk_buff *skb = snap->scratch;
+	char name[IB_DEVICE_NAME_MAX];
+	int err = 0;
+
+	if (nla_put_string(skb, SHIFT_A_DEV, shift_dev_name(sdev, name)) ||
+	    nla_put_u32(skb, SHIFT_A_QPN, entry->qpn) ||
+	    nla_put_u32(skb, SHIFT_A_PID, 0) ||
+	    nla_put_string(skb, SHIFT_A_COMM, entry->user) ||
+	    nla_put_u32(skb, SHIFT_A_QP_STATE, SHIFT_QP_UNPROTECTED) ||
+	    nla_put_u32(skb, SHIFT_A_REASON, SHIFT_REASON_UNLISTED) ||
+	    nla_put_string(skb, SHIFT_A_REASON_TEXT, shift_reason_text(SHIFT_REASON_UNLISTED)))
+		err = -EMSGSIZE;
+	return nl_message_end(snap, hdr, err);
+}
+
 /**
  * shift_nl_qp_start - begin a dump of QPs
  * @cb: of the dump.
@@ -499,5 +520,7 @@ int shift_nl_qp_start(struct netlink_callback *cb)
 			continue;
 		err = nl_qp_message(snap, sqp);
 	}
+	if (!err && snap->admin)
+		err = shift_unlisted_walk(nl_unlisted_message, snap);
 	return nl_started(cb, snap, err);
 }

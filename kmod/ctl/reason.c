@@ -63,6 +63,8 @@ static const char * const shift_reason_texts[] = {
 		"The backup does not take a kernel user's memory addresses; boot with iommu=pt.",
 	[SHIFT_REASON_RECORD] =
 		"The record of what this kernel user posts would be too large, or there was no memory.",
+	[SHIFT_REASON_UNLISTED] =
+		"It belongs to a user in the kernel whose QPs are not protected: see kernel_users.",
 };
 
 static_assert(ARRAY_SIZE(shift_reason_texts) == __SHIFT_REASON_MAX);

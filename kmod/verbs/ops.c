@@ -147,6 +147,7 @@ static void ops_drop_objects(struct shift_dev *sdev)
 	shift_srq_device_gone(sdev);
 	shift_cq_device_gone(sdev);
 	shift_mr_device_gone(sdev);
+	shift_unlisted_device_gone(sdev);
 	sdev->attached = false;
 	if (shift_object_remove(&sdev->obj))
 		shift_dev_put(sdev);
@@ -280,6 +281,7 @@ void shift_ops_device_gone(struct shift_dev *sdev, bool unloading)
 			shift_srq_device_gone(sdev);
 			shift_cq_device_gone(sdev);
 			shift_mr_device_gone(sdev);
+			shift_unlisted_device_gone(sdev);
 		}
 	}
 	mutex_unlock(&sdev->ops_mutex);

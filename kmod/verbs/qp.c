@@ -210,7 +210,10 @@ static int wrap_create_qp(struct ib_qp *qp, struct ib_qp_init_attr *attr,
 		goto out;
 	if (counted)
 		shift_dev_uncount(sdev);
+	if (!udata && qp->qp_type == IB_QPT_RC)
+		shift_unlisted_add(sdev, qp);
 	if (attr->srq && !shift_srq_spoil(attr->srq)) {
+		shift_unlisted_drop(sdev, qp->qp_num);
 		sdev->saved.destroy_qp(qp, udata);
 		err = -EBUSY;
 	}
@@ -304,6 +307,9 @@ static int wrap_destroy_qp(struct ib_qp *qp, struct ib_udata *udata)
 	sdev = shift_verb_begin(qp->device, &idx);
 	sqp = shift_qp_find(qp);
 	detached = sqp && qp_detach(sqp);
+	/* before the driver gives its number to another one */
+	if (!sqp && !udata && qp->qp_type == IB_QPT_RC)
+		shift_unlisted_drop(sdev, qp->qp_num);
 	if (detached && test_bit(SHIFT_QPB_FENCED, &sqp->pend.flags))
 		shift_qp_drain(qp, &sdev->saved);
 	if (detached)

@@ -91,6 +91,26 @@ enum shift_reason shift_kernel_qp_register(struct shift_qp *sqp);
 int shift_kernel_send(struct shift_qp *sqp, struct ib_qp *qp, const struct ib_send_wr *wr,
 		      const struct ib_send_wr **bad_wr);	/* any context */
 
+/* unlisted.c */
+
+/**
+ * struct shift_unlisted - a QP of a user in the kernel that is not tracked
+ * @qpn: its number.
+ * @user: the name of the module that has allocated its PD.
+ */
+struct shift_unlisted {
+	u32 qpn;
+	char user[TASK_COMM_LEN];
+};
+
+typedef int (*shift_unlisted_fn)(const struct shift_dev *sdev, const struct shift_unlisted *entry,
+				 void *arg);
+
+void shift_unlisted_add(struct shift_dev *sdev, const struct ib_qp *qp);
+void shift_unlisted_drop(struct shift_dev *sdev, u32 qpn);
+void shift_unlisted_device_gone(struct shift_dev *sdev);
+int shift_unlisted_walk(shift_unlisted_fn show, void *arg);
+
 /* drain.c */
 extern const struct ib_device_ops shift_drain_ops;
 

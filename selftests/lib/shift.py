@@ -149,8 +149,14 @@ def show_stats(node):
 
 
 def qps(node):
-    """The QPs the module knows."""
-    return show(node, "qp")
+    """The QPs the module tracks."""
+    return [row for row in show(node, "qp") if row.get("reason") != "unlisted"]
+
+
+def unlisted(node, device):
+    """Whose QPs on a device it does not track and shows: the users' names, for each QP."""
+    return [row["comm"] for row in show(node, "qp")
+            if row.get("reason") == "unlisted" and row["dev"] == device]
 
 
 def connected(node):

@@ -21,9 +21,13 @@ from nodes.mlx5_proof import FAULTS
 from nodes.mlx5_soft import MODULE, install
 from nodes.pair_life import pair_of
 
-KERNEL = Nics("mls0", "mls1", {}, {},
-              lambda node: shift.must(node, "pair", "add", "mls0", "mls1"),
-              parameters="mlx5_kernel_users=Y")
+def devices_of(parameters):
+    """Those of the test, with parameters of the module."""
+    return Nics("mls0", "mls1", {}, {},
+                lambda node: shift.must(node, "pair", "add", "mls0", "mls1"), parameters=parameters)
+
+
+KERNEL = devices_of("mlx5_kernel_users=Y")
 
 
 class SignedNvme(Nvme):
@@ -82,6 +86,11 @@ def refused(bed, user, node, reason):
     user.serve()
     user.connect()
     shift.wait_reason(node, reason, user.QPS)
+    unmoved(bed, user)
+
+
+def unmoved(bed, user):
+    """A user that is connected works, and ends."""
     counters = shift.Counters(bed)
     work = WORK[type(user)](user)
     work.more(1)
@@ -103,6 +112,19 @@ def unproven(kind, bed):
               "shiftctl pair add mls0 mls1")
     check(3 in pair_of(host, "mls0")["proof_failed"], f"{pair_of(host, 'mls0')}")
     refused(bed, user, host, "unproven")
+
+
+def unasked(bed):
+    """The parameter is off by default: users are shown, and are as without the module."""
+    with devices(bed, devices_of("")):
+        user = Nvme(bed)
+        shift.setup(bed)
+        user.serve()
+        user.connect()
+        for node, owner in zip(bed.nodes, user.OWNERS):
+            check(shift.unlisted(node, "mls0") == [owner] * user.QPS,
+                  f"{node.name}: {shift.show(node, 'qp')}")
+        unmoved(bed, user)
 
 
 def shared(bed):
@@ -180,6 +202,7 @@ def each_user(kind, kernels):
 each_user(Nvme, STOCK)
 each_user(Nfs, STOCK)
 add("kernel_failover", f"mlx5: {NvmeSrq.NAME}", partial(on_mlx5, shared), STOCK, BARE)
+add("kernel_failover", "mlx5: nvme, not asked for", unasked, STOCK, BARE)
 add("kernel_failover", "mlx5: full queues are drained on the backup", partial(on_mlx5, full), STOCK,
     BARE)
 add("kernel_failover", "mlx5: nvme on a NIC with signatures", signatures, STOCK, BARE)

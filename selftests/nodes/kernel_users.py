@@ -137,7 +137,10 @@ add("kernel_users", f"{NvmeSrq.NAME}: connect, write, read, disconnect, 12 times
 
 @test("kernel_users", "nvme: not asked for, or older than the module", STOCK, BARE)
 def nvme_untouched(bed):
-    """Its QPs are not tracked, and the module comes and goes while they work."""
+    """Its QPs are not tracked, and the module comes and goes while they work.
+
+    Those that it has seen are shown, and an older one is not.
+    """
     nvme = Nvme(bed)
     nvme.serve()
     for allowed in "none", "nfs,rds", "nvme":
@@ -149,6 +152,21 @@ def nvme_untouched(bed):
         if allowed != "nvme":
             nvme.connect()
         once(nvme)
+        for node, owner in zip(bed.nodes, nvme.OWNERS):
+            want = [owner] * nvme.QPS if allowed != "nvme" else []
+            check(shift.unlisted(node, "rxe0") == want, f"{allowed}: {shift.show(node, 'qp')}")
+        if allowed != "nvme":
+            # it holds no pair; those that a new pair has not seen are not shown
+            for node in bed.nodes:
+                shift.must(node, "pair", "del", "rxe0")
+                check(not shift.show(node, "qp"), f"{allowed}: {shift.show(node, 'qp')}")
+                shift.must(node, "pair", "add", "rxe0", "rxe1")
+            once(nvme)
+            nvme.disconnect()
+            nvme.connect()
+            for node, owner in zip(bed.nodes, nvme.OWNERS):
+                wait_for(f"{allowed}: QPs of the new connection are shown", lambda: shift.unlisted(
+                    node, "rxe0") == [owner] * nvme.QPS)
         counters = each(bed.nodes, shift.stats)
         check(not any(stats["kernel_qps"] or stats["kernel_posts"] for stats in counters),
               f"{allowed}: {counters}")

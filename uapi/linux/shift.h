@@ -167,6 +167,7 @@ enum shift_reason {
 	SHIFT_REASON_KERNEL_USER,	/* of a user in the kernel: recorded, not protected yet */
 	SHIFT_REASON_IOMMU,		/* the backup does not take addresses of the device */
 	SHIFT_REASON_RECORD,		/* what a user in the kernel posts cannot be recorded */
+	SHIFT_REASON_UNLISTED,		/* of a user in the kernel that is not to be protected */
 	__SHIFT_REASON_MAX
 };
 
