@@ -35,9 +35,14 @@ class Nvme:
     KEEP_ALIVE = 5 * shift.DEADLINE_SCALE   # seconds: its own, as slow as the module is on nodes
     RAILS = (0,)
     MULTIPATH = "N"     # its own would try again what is to go well the first time
+    FAMILY = "ipv4"
 
     def __init__(self, bed):
         self.host, self.target = bed.nodes[:2]
+
+    def address(self, rail):
+        """Of the target."""
+        return self.target.address(rail)
 
     def serve(self):
         """Offer the block device."""
@@ -63,8 +68,8 @@ class Nvme:
             self.target.must(f"""set -e
                 mkdir {port}
                 echo rdma >{port}/addr_trtype
-                echo ipv4 >{port}/addr_adrfam
-                echo {self.target.address(rail)} >{port}/addr_traddr
+                echo {self.FAMILY} >{port}/addr_adrfam
+                echo {self.address(rail)} >{port}/addr_traddr
                 echo {self.PORT} >{port}/addr_trsvcid
                 ln -s {subsystem} {port}/subsystems/{self.NQN}""")
         self.load()
@@ -77,7 +82,7 @@ class Nvme:
     def connect(self, disk=DISK):
         """Connect, once more if there is a connection, and wait for the block device."""
         for rail in self.RAILS:
-            self.host.must(f"echo transport=rdma,traddr={self.target.address(rail)},"
+            self.host.must(f"echo transport=rdma,traddr={self.address(rail)},"
                            f"trsvcid={self.PORT},nqn={self.NQN},nr_io_queues=1,"
                            f"{self.QUEUES}keep_alive_tmo={self.KEEP_ALIVE},duplicate_connect "
                            ">/dev/nvme-fabrics")

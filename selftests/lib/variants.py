@@ -47,6 +47,9 @@ VARIANTS = {
         # the engine is the same as on rxe; what is not is the fence, and how queues are drained
         "kernel_failover: mlx5: nvme: local cable", "kernel_failover: mlx5: nvme: silent loss",
         "kernel_failover: mlx5: nfs: *",
+        # one end's packets are as good as the other's
+        "kernel_second: a cable goes in the *, after [05] packets",
+        "kernel_second: nvme: a cable *",
         # so does "a cable, then the backup's"
         "kernel_failover: nvme: the target has SRQs, local cable",
         "kernel_failover: nvme: the target has SRQs, remote cable",
@@ -162,6 +165,9 @@ VARIANTS = {
         # the debug kernel is 6.12, too, and has one of them
         "kernel_exactly_once: *",
         "kernel_failover: mlx5: *",
+        "kernel_second: nvme *", "kernel_second: nvme: *", "kernel_second: nfs: *",
+        "kernel_second: a cable goes in the handshake, *",
+        "kernel_failover: *: without the module it says what it suffers",
         # one of each user
         *(f"kernel_failover: *: {name}" for name in (
             "remote cable", "its neighbour is lost", "its interface *", "*, ten times",
@@ -245,7 +251,9 @@ VARIANTS = {
     "debug": [
         # users in the kernel take four minutes each: one of NVMe and one of NFS stand for all,
         # but for SRQs, which only a long run has here
-        "kernel_exactly_once: *", "kernel_failover: nvme: the target has SRQs, *",
+        "kernel_exactly_once: *", "kernel_second: *",
+        "kernel_failover: nvme: the target has SRQs, *",
+        "kernel_failover: *: without the module it says what it suffers",
         # one of NVMe, on which a filesystem is, and one of NFS
         *(f"kernel_failover: {user}: local cable" for user in ("nvme", "iser")),
         *(f"kernel_failover: *: {name}" for name in (

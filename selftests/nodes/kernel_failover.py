@@ -9,7 +9,8 @@ from functools import partial
 import shift
 from registry import BARE, MAIN, STOCK, add
 from testbed import check, each, wait_for
-from ulp import Iser, Nfs, NfsOnDisk, Nvme, NvmePolled, NvmeSrq, NvmeTwo, Rds, gone, quiet
+from ulp import (Iser, Nfs, NfsOnDisk, Nvme, NvmePolled, NvmeSrq, NvmeTwo, Rds, gone, quiet,
+                 trouble)
 from ulp_work import Datagrams, Disk, Files, Fio, FioPolled, Swap, Tree
 from nodes.failover import SIDES, dropped, goes_silent, patience, pull
 from nodes.programs import interface_down
@@ -360,6 +361,24 @@ def alone(kind, number, bed):
     shift.unload(node)
 
 
+def unhelped(kind, bed):
+    """The negative control: without the module the same fault makes it say what others must not."""
+    user = kind(bed)
+    user.serve()
+    each(bed.nodes[:2], lambda node: node.must("dmesg -c >/dev/null"))
+    user.connect()
+    work = WORK[kind](user)
+    work.more(1)
+    quiet(bed, user)
+    pull(bed, "local")
+    wait_for("a line about its trouble",
+             lambda: any(trouble(node, user) for node in bed.nodes[:2]), 400)
+    bed.plug_all()
+    work.more(1, timeout=400)
+    work.finish()
+    user.end()
+
+
 def each_user(kind):
     """Register the tests of one.
 
@@ -387,6 +406,7 @@ def each_user(kind):
     new("its neighbour is lost", told_nothing, kind)
     new("its interface goes down and comes up", goes_down, kind)
     new("disconnected on the backup", ends_away, kind)
+    new("without the module it says what it suffers", unhelped, kind)
     new("the module in one node only", alone, kind, 0)
     new("the module in the server's node only", alone, kind, 1)
 
