@@ -41,7 +41,22 @@ class Jobs:
         self.node.must("touch /tmp/enough")
         for job in self.jobs:
             job.expect(0, timeout=timeout)
+        self.tidy()
+
+    def tidy(self):
+        """Nothing is left for others."""
         self.node.must("rm -rf /tmp/enough /tmp/wrote* /tmp/read*")
+
+    def abandon(self, timeout=400):
+        """End, however it went: a fault was not kept from it."""
+        self.node.must("touch /tmp/enough")
+        for job in self.processes():
+            job.wait(timeout)
+        self.tidy()
+
+    def processes(self):
+        """All that it has started."""
+        return self.jobs
 
 
 class Disk(Jobs):
@@ -202,6 +217,10 @@ class Tree(Jobs):
         self.locks = user.locks()
         self.connects = user.connects()
 
+    def processes(self):
+        """One holds the lock."""
+        return [*self.jobs, self.lock]
+
     def finish(self, timeout=120):
         """End, and see that the lock was held by one connection all the time."""
         locks, connects = self.user.locks(), self.user.connects()
@@ -233,6 +252,10 @@ class Datagrams:
             end.status is not None for end in self.ends), timeout)
         check(all(end.status is None for end in self.ends),
               "\n".join(end.tail() for end in self.ends))
+
+    def abandon(self):
+        """End; none of them is lost by a fault."""
+        self.finish()
 
     def finish(self):
         """Both are told to end, and do when they have heard all. The longest pause, in seconds."""

@@ -50,6 +50,8 @@ VARIANTS = {
         # one end's packets are as good as the other's
         "kernel_second: a cable goes in the *, after [05] packets",
         "kernel_second: nvme: a cable *",
+        # minutes, until NFS says that a server does not respond
+        "kernel_failover: nfs: without the module it says what it suffers",
         # so does "a cable, then the backup's"
         "kernel_failover: nvme: the target has SRQs, local cable",
         "kernel_failover: nvme: the target has SRQs, remote cable",
