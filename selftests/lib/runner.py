@@ -109,6 +109,7 @@ class Runner:
             brackets = kmsg.Brackets(self.bed, f"{test.suite}: {test.name}")
             brackets.begin()
             test.function(self.bed)
+            self.bed.whole()
         except Skip as skip:
             skipped = str(skip)
         except (Failure, LabError, OSError, KeyError, ValueError) as error:

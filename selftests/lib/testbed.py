@@ -456,6 +456,13 @@ class Cluster:
         for number, rail in sorted(self.dropping):
             self.clear(self.nodes[number], rail)
 
+    def whole(self):
+        """Insist that nodes have the devices that they began with, as the next test needs them."""
+        wanted = {f"rxe{rail}" for rail in range(self.rails)}
+        for node, there in zip(self.nodes, each(self.nodes, lambda node: node.must(
+                "ls /sys/class/infiniband").split())):
+            check(wanted <= set(there), f"{node.name} is left without {wanted - set(there)}")
+
     def plug_all(self):
         """All cables in, nothing dropped, seen by the kernels, and peers are reached.
 

@@ -305,16 +305,19 @@ def ends_away(kind, bed):
 @contextmanager
 def loaded_anew(node, parameters):
     """The RDMA core of a node is loaded with these parameters, while it lasts."""
+    rails = " ".join(map(str, range(node.cluster.rails)))
+
     def load(words):
         node.must(f"""set -e
-            rdma link delete rxe0
-            rdma link delete rxe1
+            for rail in {rails}; do
+                rdma link delete rxe$rail
+            done
             for each in rdma_ucm rdma_rxe ib_uverbs iw_cm ib_cm ib_core; do
                 ! test -e /sys/module/$each || modprobe -r $each
             done
             modprobe ib_core {words}
             modprobe -a ib_uverbs rdma_ucm rdma_rxe
-            for rail in 0 1; do
+            for rail in {rails}; do
                 rdma link add rxe$rail type rxe netdev rail$rail
             done""")
     load(parameters)
