@@ -124,7 +124,7 @@ int mls_gsi_post_recv(struct mls_qp *qp, const struct ib_recv_wr *wr,
 			return -ENOMEM;
 		}
 		recv->wc.wr_id = wr->wr_id;
-		recv->addr = wr->sg_list->addr;
+		recv->addr = mls_iommu_kva(&dev->ibdev, wr->sg_list->addr);
 		recv->length = wr->sg_list->length;
 		spin_lock_irqsave(&takers_lock, flags);
 		list_add_tail(&recv->entry, &dev->gsi.recvs);

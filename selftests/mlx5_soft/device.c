@@ -257,7 +257,7 @@ static int register_on_netdev(struct mls_dev *dev)
 	if (err)
 		return err;
 	snprintf(name, sizeof(name), "mls%s", below + strcspn(below, "0123456789"));
-	return ib_register_device(&dev->ibdev, name, NULL);
+	return ib_register_device(&dev->ibdev, name, mls_iommu ? dev->ibdev.dev.parent : NULL);
 }
 
 /**

@@ -57,8 +57,8 @@ int mls_map_mr_sg(struct ib_mr *ibmr, struct scatterlist *sg, int nents, unsigne
 	int n;
 
 	lower->page_size = ibmr->page_size;
-	n = lower->device->ops.map_mr_sg(lower, sg, nents, offset);
-	ibmr->iova = lower->iova;
+	n = mls_iommu_map_mr_sg(lower, ibmr->device, sg, nents, offset);
+	ibmr->iova = lower->iova + mls_iommu_offset(ibmr->device);
 	ibmr->length = lower->length;
 	return n;
 }

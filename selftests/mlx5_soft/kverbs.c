@@ -275,7 +275,7 @@ int mls_kernel_modify_qp(struct mls_qp *qp, struct ib_qp_attr *attr, int mask)
 	return 0;
 }
 
-/* Requests that name an object of ours. */
+/* Requests that name an object of ours, or addresses of the device. */
 union kernel_wr {
 	struct ib_send_wr send;
 	struct ib_rdma_wr rdma;
@@ -286,7 +286,7 @@ union kernel_wr {
 
 static bool wr_is_ours(const struct mls_qp *qp, const struct ib_send_wr *wr)
 {
-	return qp->gsi || wr->opcode == IB_WR_REG_MR;
+	return qp->gsi || wr->opcode == IB_WR_REG_MR || qp->ibqp.device->dma_device;
 }
 
 static size_t wr_size(const struct mls_qp *qp, const struct ib_send_wr *wr)
@@ -308,11 +308,13 @@ static size_t wr_size(const struct mls_qp *qp, const struct ib_send_wr *wr)
 	}
 }
 
-/* One request, with rxe's objects. */
+/* One request, with rxe's objects and addresses. */
 static int post_one(struct mls_qp *qp, const struct ib_send_wr *wr)
 {
+	struct ib_sge sge[MLS_MAX_SGE];
 	union kernel_wr copy;
 	struct ib_mr *mine;
+	int err = 0;
 
 	memcpy(&copy, wr, wr_size(qp, wr));
 	copy.send.next = NULL;
@@ -326,7 +328,10 @@ static int post_one(struct mls_qp *qp, const struct ib_send_wr *wr)
 		/* its user may have changed that since it was mapped */
 		copy.reg.mr->iova = mine->iova;
 	}
-	return ib_post_send(qp->lower, &copy.send, NULL);
+	/* what is inline is not mapped */
+	if (!(wr->send_flags & IB_SEND_INLINE))
+		err = mls_iommu_sges(qp->ibqp.pd, &copy.send.sg_list, wr->num_sge, sge);
+	return err ?: ib_post_send(qp->lower, &copy.send, NULL);
 }
 
 /* Not for applications: rxe would take any key of its PD's. */
@@ -368,6 +373,9 @@ int mls_post_recv(struct ib_qp *ibqp, const struct ib_recv_wr *wr,
 		  const struct ib_recv_wr **bad)
 {
 	struct mls_qp *qp = to_mls_qp(ibqp);
+	struct ib_sge sge[MLS_MAX_SGE];
+	struct ib_recv_wr one;
+	int err;
 
 	if (!qp->kernel)
 		return refuse_recv(wr, bad);
@@ -375,7 +383,17 @@ int mls_post_recv(struct ib_qp *ibqp, const struct ib_recv_wr *wr,
 		return mls_gsi_post_recv(qp, wr, bad);
 	if (wr->num_sge)
 		mls_break_recv(ibqp->device, wr->sg_list);
-	return ib_post_recv(qp->lower, wr, bad);
+	for (; wr; wr = wr->next) {
+		one = *wr;
+		one.next = NULL;
+		err = mls_iommu_sges(ibqp->pd, &one.sg_list, one.num_sge, sge) ?:
+		      ib_post_recv(qp->lower, &one, NULL);
+		if (err) {
+			*bad = wr;
+			return err;
+		}
+	}
+	return 0;
 }
 
 int mls_kernel_create_srq(struct mls_srq *srq, struct ib_srq_init_attr *attr)
@@ -399,6 +417,7 @@ int mls_post_srq_recv(struct ib_srq *ibsrq, const struct ib_recv_wr *wr,
 		      const struct ib_recv_wr **bad)
 {
 	struct mls_srq *srq = to_mls_srq(ibsrq);
+	struct ib_sge sge[MLS_MAX_SGE];
 	struct ib_recv_wr one;
 	int err;
 
@@ -408,7 +427,8 @@ int mls_post_srq_recv(struct ib_srq *ibsrq, const struct ib_recv_wr *wr,
 		one = *wr;
 		one.next = NULL;
 		one.wr_id = mls_break_srq_recv(srq, wr->wr_id);
-		err = ib_post_srq_recv(srq->lower, &one, bad);
+		err = mls_iommu_sges(ibsrq->pd, &one.sg_list, one.num_sge, sge) ?:
+		      ib_post_srq_recv(srq->lower, &one, NULL);
 		if (err) {
 			*bad = wr;
 			return err;

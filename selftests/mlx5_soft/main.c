@@ -15,6 +15,8 @@ module_param_named(cm, mls_cm, bool, 0444);
 MODULE_PARM_DESC(cm, "users in the kernel connect by our devices, and not by the rxe devices below");
 module_param_named(pi, mls_pi, bool, 0444);
 MODULE_PARM_DESC(pi, "MRs with signatures can be allocated and mapped, and not registered");
+module_param_named(iommu, mls_iommu, bool, 0444);
+MODULE_PARM_DESC(iommu, "memory has another address for each device, as behind an IOMMU");
 
 static LIST_HEAD(slots);
 static DEFINE_MUTEX(slots_lock);	/* the list; taken under the locks of all devices */

@@ -385,6 +385,15 @@ int mls_map_mr_sg_pi(struct ib_mr *ibmr, struct scatterlist *data, int num_data,
 void mls_drain_sq(struct ib_qp *ibqp);
 void mls_drain_rq(struct ib_qp *ibqp);
 
+/* iommu.c */
+extern bool mls_iommu;
+int mls_iommu_attach(struct device *dev);
+u64 mls_iommu_offset(const struct ib_device *ibdev);
+u64 mls_iommu_kva(const struct ib_device *ibdev, u64 addr);
+int mls_iommu_sges(struct ib_pd *ibpd, struct ib_sge **sge, int num, struct ib_sge *copy);
+int mls_iommu_map_mr_sg(struct ib_mr *lower, const struct ib_device *ibdev, struct scatterlist *sg,
+			int nents, unsigned int *offset);
+
 /* cm.c */
 extern bool mls_cm;
 void mls_cm_take(struct mls_dev *dev);

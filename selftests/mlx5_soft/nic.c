@@ -50,9 +50,17 @@ void mls_nic_has_accl(struct mls_dev *dev, bool has)
 	MLX5_SET(cmd_hca_cap, dev->nic->cap.cur, roce_accl, has);
 }
 
+/* The ib_device is not registered any more. */
+void mls_nic_destroy(struct mls_nic *nic)
+{
+	platform_device_unregister(nic->pdev);
+	kvfree(nic);
+}
+
 int mls_nic_create(struct mls_dev *dev)
 {
 	struct mls_nic *nic = kvzalloc(sizeof(*nic), GFP_KERNEL);
+	int err;
 
 	if (!nic)
 		return -ENOMEM;
@@ -60,9 +68,13 @@ int mls_nic_create(struct mls_dev *dev)
 	nic->mdev.caps.hca[MLX5_CAP_GENERAL] = &nic->cap;
 	nic->pdev = platform_device_register_simple("mlx5_core", PLATFORM_DEVID_AUTO, NULL, 0);
 	if (IS_ERR(nic->pdev)) {
-		int err = PTR_ERR(nic->pdev);
-
+		err = PTR_ERR(nic->pdev);
 		kvfree(nic);
+		return err;
+	}
+	err = mls_iommu ? mls_iommu_attach(&nic->pdev->dev) : 0;
+	if (err) {
+		mls_nic_destroy(nic);
 		return err;
 	}
 	platform_set_drvdata(nic->pdev, &nic->mdev);
@@ -70,13 +82,6 @@ int mls_nic_create(struct mls_dev *dev)
 	mls_nic_has_accl(dev, true);
 	dev->ibdev.dev.parent = &nic->pdev->dev;
 	return 0;
-}
-
-/* The ib_device is not registered any more. */
-void mls_nic_destroy(struct mls_nic *nic)
-{
-	platform_device_unregister(nic->pdev);
-	kvfree(nic);
 }
 
 int mls_nic_init(void)

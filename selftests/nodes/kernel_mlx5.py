@@ -127,6 +127,17 @@ def unasked(bed):
         unmoved(bed, user)
 
 
+def translated(bed):
+    """Behind an IOMMU an address is good for one NIC only: users are as without the module."""
+    with devices(bed, parameters="iommu=1"):
+        user = Nvme(bed)
+        shift.setup(bed)
+        user.serve()
+        user.connect()
+        each(bed.nodes, lambda node: shift.wait_reason(node, "iommu", user.QPS))
+        unmoved(bed, user)
+
+
 def shared(bed):
     """Queues that share receives: in ERR a NIC does not tell which of them a queue had begun."""
     user = NvmeSrq(bed)
@@ -203,6 +214,7 @@ each_user(Nvme, STOCK)
 each_user(Nfs, STOCK)
 add("kernel_failover", f"mlx5: {NvmeSrq.NAME}", partial(on_mlx5, shared), STOCK, BARE)
 add("kernel_failover", "mlx5: nvme, not asked for", unasked, STOCK, BARE)
+add("kernel_failover", "mlx5: nvme on NICs behind an IOMMU", translated, STOCK, BARE)
 add("kernel_failover", "mlx5: full queues are drained on the backup", partial(on_mlx5, full), STOCK,
     BARE)
 add("kernel_failover", "mlx5: nvme on a NIC with signatures", signatures, STOCK, BARE)
