@@ -5,6 +5,7 @@
  * (link/connection.c).
  */
 #include <linux/dma-direct.h>
+#include <linux/dma-map-ops.h>
 #include <linux/iommu.h>
 #include <linux/mm.h>
 #include <rdma/ib_cm.h>
@@ -28,6 +29,8 @@ static const void *gsi_memory(struct ib_device *dev, u64 addr)
 	domain = iommu_get_domain_for_dev(dev->dma_device);
 	if (domain && domain->type != IOMMU_DOMAIN_IDENTITY)
 		phys = iommu_iova_to_phys(domain, addr);
+	else if (get_dma_ops(dev->dma_device))
+		return NULL;	/* a hypervisor's, as Xen's: its addresses are its own */
 	else
 		phys = dma_to_phys(dev->dma_device, addr);
 	if (!phys || !pfn_valid(PHYS_PFN(phys)) || PageHighMem(pfn_to_page(PHYS_PFN(phys))))
