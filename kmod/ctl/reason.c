@@ -64,7 +64,7 @@ static const char * const shift_reason_texts[] = {
 	[SHIFT_REASON_RECORD] =
 		"The record of what this kernel user posts would be too large, or there was no memory.",
 	[SHIFT_REASON_UNLISTED] =
-		"It belongs to a user in the kernel whose QPs are not protected: see kernel_users.",
+		"It belongs to a user in the kernel whose QPs the module is not to protect on this device.",
 };
 
 static_assert(ARRAY_SIZE(shift_reason_texts) == __SHIFT_REASON_MAX);

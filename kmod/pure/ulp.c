@@ -14,8 +14,8 @@ static const char *const ulp_names[] = {
 static_assert(ARRAY_SIZE(ulp_names) == __SHIFT_ULP_MAX);
 
 /*
- * SMC-R and rtrs are not here: they have paths of their own and leave one by themselves, so that
- * both would move at the same time.
+ * SMC-R and rtrs are not here: they have paths of their own and leave one by themselves, at the
+ * same time as the module would.
  */
 static const struct {
 	const char *module;

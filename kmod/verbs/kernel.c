@@ -39,7 +39,7 @@ static int users_set(const char *text, const struct kernel_param *param)
 	int err = shift_ulp_parse(text, &kernel_users);
 
 	if (err && strstr(text, "smc"))
-		pr_err("kernel_users: SMC-R leaves a failed port by itself, and both would move\n");
+		pr_err("kernel_users: SMC-R leaves a failed port by itself, at the same time as the module\n");
 	return err;
 }
 

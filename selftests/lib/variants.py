@@ -2,7 +2,7 @@
 """Tests that are left out unless they are asked for: variants of others that are run.
 
 A run takes all of them with SHIFT_LONG=1, and those that its patterns name. What is alone in
-showing something does not belong here.
+showing something on all kernels does not belong here.
 """
 
 import os
@@ -43,7 +43,7 @@ VARIANTS = {
         "programs: rping",
         # the host's cable shows the same, but for who asks first
         "kernel_failover: *, ten times", "kernel_failover: * at random, [23]",
-        "kernel_failover: nvme: remote cable", "kernel_failover: *: drained and taken back",
+        "kernel_failover: *: drained and taken back",
         # the engine is the same as on rxe; what is not is the fence, and how queues are drained
         "kernel_failover: mlx5: nvme: local cable", "kernel_failover: mlx5: nvme: silent loss",
         "kernel_failover: mlx5: nfs: *",
@@ -57,7 +57,7 @@ VARIANTS = {
         "kernel_failover: nvme: the target has SRQs, remote cable",
         "kernel_failover: nvme: swap, and no memory left, remote cable",
         "kernel_failover: nvme: a filesystem, *, remote cable",
-        "kernel_failover: nfs: on ext4, *",
+        "kernel_failover: nfs: on ext4, local cable", "kernel_failover: nfs: on ext4, silent loss",
         "kernel_failover: nvme: two queues, *",
         "kernel_failover: nfs: local cable", "kernel_failover: nfs: both cables, *",
         "kernel_failover: nfs: a cable, then *", "kernel_failover: nfs: the module in *",
@@ -77,9 +77,8 @@ VARIANTS = {
             "a FETCH_ADD *")),
         # QPs end as after a controller's reset
         *(f"kernel_life: nvme: {name}" for name in (
-            "the server *", "a namespace *", "its own device *", "the host's driver *",
-            "the backup's device *",
-            "a NIC that *", "rmmod and pair del *", "register_always=N, remote cable")),
+            "the server *", "its own device *", "the host's driver *", "the backup's device *",
+            "a NIC that cannot be asked, at-least-once", "register_always=N, remote cable")),
         "kernel_life: nfs: *", "kernel_life: iser: *",
         # figures: each program that is known, over each outage
         "program_matrix: *",
@@ -164,15 +163,16 @@ VARIANTS = {
         "perftest: ib_atomic_lat, not moved, survives a short outage: the answer lost",
     ],
     "6.12": [
-        # the debug kernel is 6.12, too, and has one of them
-        "kernel_exactly_once: *",
+        *(f"kernel_exactly_once: {name}" for name in (
+            "softirq", "workqueue*", "unbound*", "direct*", "a *", "key*", "mlx5: *")),
         "kernel_failover: mlx5: *",
         "kernel_second: nvme *", "kernel_second: nvme: *", "kernel_second: nfs: *",
         "kernel_second: a cable goes in the handshake, *",
         "kernel_failover: *: without the module it says what it suffers",
         # one of each user
+        *(f"kernel_failover: {user}: remote cable" for user in ("nfs", "rds", "iser")),
         *(f"kernel_failover: *: {name}" for name in (
-            "remote cable", "its neighbour is lost", "its interface *", "*, ten times",
+            "its neighbour is lost", "its interface *", "*, ten times",
             "drained and taken back", "a cable, then *",
             "both cables, *", "cables at random, *", "disconnected on the backup",
             "the module in *")),
@@ -253,7 +253,9 @@ VARIANTS = {
     "debug": [
         # users in the kernel take four minutes each: one of NVMe and one of NFS stand for all,
         # but for SRQs, which only a long run has here
-        "kernel_exactly_once: *", "kernel_second: *",
+        *(f"kernel_exactly_once: {name}" for name in (
+            "softirq", "workqueue*", "unbound*", "direct*", "a *", "key*")),
+        "kernel_second: *",
         "kernel_failover: nvme: the target has SRQs, *",
         "kernel_failover: *: without the module it says what it suffers",
         # one of NVMe, on which a filesystem is, and one of NFS

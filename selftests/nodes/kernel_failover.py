@@ -394,9 +394,9 @@ def each_user(kind):
         add("kernel_failover", f"{kind.NAME}: {name}", partial(function, *arguments), kernels, BARE)
 
     for side in SIDES:
-        new(f"{side} cable", cable, side, 1, kind, fio if side == "local" else None)
+        new(f"{side} cable", cable, side, 1, kind, fio)
         new(f"{side} cable, ten times", cable, side, 10, kind, fio)
-    new("silent loss", silent, kind, 1, None)
+    new("silent loss", silent, kind, 1, fio)
     new("silent loss, ten times", silent, kind, 10, fio)
     new("drained and taken back", drained, kind)
     new("a cable, then the backup's", backup_too, kind)
