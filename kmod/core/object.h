@@ -87,9 +87,9 @@ static inline void shift_obj_set_owner(struct shift_obj *obj, const struct ib_uo
  * @ring_sem: read while a fence looks into rings of CQs, written before a ring is
  *	unpinned.  Inside sqp->lock.
  * @objects: tracked PDs, CQs, QPs and SRQs; negative: new objects are not tracked.
- * @list_lock: protects @pds, @cqs, @qps, @srqs and @unlisted.
+ * @list_lock: protects @pds, @cqs, @qps and @srqs.
  * @qpn: QPs by QP number.
- * @unlisted: struct shift_unlisted by QP number: QPs that are not tracked.
+ * @unlisted: struct shift_unlisted by QP number: QPs that are not tracked.  Read under RCU.
  * @mrs: MRs by lkey >> 8.
  * @mws: memory windows by rkey >> 8: Documentation/internals/windows.md.
  * @mw_lock: protects the state of memory windows; inside ledger_lock.

@@ -472,16 +472,14 @@ static int nl_qp_message(struct shift_nl_snapshot *snap, const struct shift_qp *
 }
 
 /* Of a QP that is not tracked, no more is known than whose it is. */
-static int nl_unlisted_message(const struct shift_dev *sdev, const struct shift_unlisted *entry,
-			       void *arg)
+static int nl_unlisted_message(struct shift_nl_snapshot *snap, const char *dev,
+			       const struct shift_unlisted *entry)
 {
-	struct shift_nl_snapshot *snap = arg;
 	void *hdr = nl_message_begin(snap);
 	struct sk_buff *skb = snap->scratch;
-	char name[IB_DEVICE_NAME_MAX];
 	int err = 0;
 
-	if (nla_put_string(skb, SHIFT_A_DEV, shift_dev_name(sdev, name)) ||
+	if (nla_put_string(skb, SHIFT_A_DEV, dev) ||
 	    nla_put_u32(skb, SHIFT_A_QPN, entry->qpn) ||
 	    nla_put_u32(skb, SHIFT_A_PID, 0) ||
 	    nla_put_string(skb, SHIFT_A_COMM, entry->user) ||
@@ -503,6 +501,8 @@ static int nl_unlisted_message(const struct shift_dev *sdev, const struct shift_
  */
 int shift_nl_qp_start(struct netlink_callback *cb)
 {
+	struct shift_unlisted_cursor cursor = {};
+	struct shift_unlisted entry;
 	struct shift_nl_snapshot *snap = nl_snapshot_new(cb);
 	unsigned long index = 0;
 	struct shift_qp *sqp;
@@ -520,7 +520,7 @@ int shift_nl_qp_start(struct netlink_callback *cb)
 			continue;
 		err = nl_qp_message(snap, sqp);
 	}
-	if (!err && snap->admin)
-		err = shift_unlisted_walk(nl_unlisted_message, snap);
+	while (!err && snap->admin && shift_unlisted_next(&cursor, &entry))
+		err = nl_unlisted_message(snap, cursor.name, &entry);
 	return nl_started(cb, snap, err);
 }

@@ -3,8 +3,13 @@
  * QPs of users in the kernel that are not to be protected.  They are only listed, so that an
  * operator sees before a fault who will not survive it.  Neither a pair nor this module stays for
  * them.
+ *
+ * The lists have no lock but their own, and nothing is allocated under it: proxy QPs are destroyed
+ * on the way of a failover, and pass here.
  */
+#include <linux/rculist.h>
 #include <linux/slab.h>
+#include <linux/string.h>
 #include "core/object.h"
 #include "core/pair.h"
 #include "verbs/verbs.h"
@@ -14,22 +19,24 @@
  * @sdev: its device.
  * @qp: an RC QP of the kernel that was just created.
  *
- * Without memory it is not listed.
+ * This module's own, as those of links, are not listed.  Without memory it is not, either.
  *
  * Context: a wrapper.
  */
 void shift_unlisted_add(struct shift_dev *sdev, const struct ib_qp *qp)
 {
-	struct shift_unlisted *entry = kzalloc(sizeof(*entry), GFP_KERNEL);
+	const char *user = qp->pd->res.kern_name ?: "";
+	struct shift_unlisted *entry;
 
+	if (!strcmp(user, KBUILD_MODNAME))
+		return;
+	entry = kzalloc(sizeof(*entry), GFP_KERNEL);
 	if (!entry)
 		return;
 	entry->qpn = qp->qp_num;
-	strscpy(entry->user, qp->pd->res.kern_name ?: "", sizeof(entry->user));
-	mutex_lock(&sdev->list_lock);
-	if (xa_insert(&sdev->unlisted, entry->qpn, entry, GFP_NOIO))
+	strscpy(entry->user, user, sizeof(entry->user));
+	if (xa_insert(&sdev->unlisted, entry->qpn, entry, GFP_KERNEL))
 		kfree(entry);
-	mutex_unlock(&sdev->list_lock);
 }
 
 /**
@@ -37,13 +44,14 @@ void shift_unlisted_add(struct shift_dev *sdev, const struct ib_qp *qp)
  * @sdev: its device.
  * @qpn: its number; nothing is done if it is not listed.
  *
- * Context: a wrapper.
+ * Context: a wrapper; does not sleep.
  */
 void shift_unlisted_drop(struct shift_dev *sdev, u32 qpn)
 {
-	mutex_lock(&sdev->list_lock);
-	kfree(xa_erase(&sdev->unlisted, qpn));
-	mutex_unlock(&sdev->list_lock);
+	struct shift_unlisted *entry = xa_erase(&sdev->unlisted, qpn);
+
+	if (entry)
+		kfree_rcu(entry, rcu);
 }
 
 /* No wrapper will run for the device any more, or it goes: nothing of it is listed. */
@@ -52,41 +60,40 @@ void shift_unlisted_device_gone(struct shift_dev *sdev)
 	struct shift_unlisted *entry;
 	unsigned long qpn;
 
-	mutex_lock(&sdev->list_lock);
-	xa_for_each(&sdev->unlisted, qpn, entry) {
-		xa_erase(&sdev->unlisted, qpn);
-		kfree(entry);
-	}
-	mutex_unlock(&sdev->list_lock);
+	xa_for_each(&sdev->unlisted, qpn, entry)
+		shift_unlisted_drop(sdev, qpn);
 }
 
 /**
- * shift_unlisted_walk - show all that are listed
- * @show: is called for each, with its device; allocates nothing that waits for I/O.
- * @arg: for @show.
+ * shift_unlisted_next - the next QP that is listed
+ * @cursor: where the last one was; at first all zeros.  Out: where this one is.
+ * @entry: out.
  *
- * Context: process context; takes shift_devices_lock, and list_lock inside.
- * Return: 0, or what @show has returned.
+ * Others may come and go between two calls; if devices do, one may be shown twice, or not at all.
+ *
+ * Context: any.
+ * Return: whether there is one.
  */
-int shift_unlisted_walk(shift_unlisted_fn show, void *arg)
+bool shift_unlisted_next(struct shift_unlisted_cursor *cursor, struct shift_unlisted *entry)
 {
-	struct shift_unlisted *entry;
+	const struct shift_unlisted *found = NULL;
+	unsigned int number = 0;
 	struct shift_dev *sdev;
-	unsigned long qpn;
-	int err = 0;
 
-	mutex_lock(&shift_devices_lock);
-	list_for_each_entry(sdev, &shift_devices, list) {
-		mutex_lock(&sdev->list_lock);
-		xa_for_each(&sdev->unlisted, qpn, entry) {
-			err = show(sdev, entry, arg);
-			if (err)
-				break;
-		}
-		mutex_unlock(&sdev->list_lock);
-		if (err)
+	rcu_read_lock();
+	list_for_each_entry_rcu(sdev, &shift_devices, list) {
+		if (number++ < cursor->dev)
+			continue;
+		found = xa_find(&sdev->unlisted, &cursor->qpn, U32_MAX, XA_PRESENT);
+		if (found) {
+			*entry = *found;
+			shift_dev_name(sdev, cursor->name);
+			cursor->qpn++;
 			break;
+		}
+		cursor->dev++;
+		cursor->qpn = 0;
 	}
-	mutex_unlock(&shift_devices_lock);
-	return err;
+	rcu_read_unlock();
+	return found;
 }

@@ -95,21 +95,32 @@ int shift_kernel_send(struct shift_qp *sqp, struct ib_qp *qp, const struct ib_se
 
 /**
  * struct shift_unlisted - a QP of a user in the kernel that is not tracked
+ * @rcu: for its end.
  * @qpn: its number.
  * @user: the name of the module that has allocated its PD.
  */
 struct shift_unlisted {
+	struct rcu_head rcu;
 	u32 qpn;
 	char user[TASK_COMM_LEN];
 };
 
-typedef int (*shift_unlisted_fn)(const struct shift_dev *sdev, const struct shift_unlisted *entry,
-				 void *arg);
+/**
+ * struct shift_unlisted_cursor - a place in the lists of all devices
+ * @dev: how many devices are behind it.
+ * @qpn: the next number of the device to look at.
+ * @name: of the device.
+ */
+struct shift_unlisted_cursor {
+	unsigned int dev;
+	unsigned long qpn;
+	char name[IB_DEVICE_NAME_MAX];
+};
 
 void shift_unlisted_add(struct shift_dev *sdev, const struct ib_qp *qp);
 void shift_unlisted_drop(struct shift_dev *sdev, u32 qpn);
 void shift_unlisted_device_gone(struct shift_dev *sdev);
-int shift_unlisted_walk(shift_unlisted_fn show, void *arg);
+bool shift_unlisted_next(struct shift_unlisted_cursor *cursor, struct shift_unlisted *entry);
 
 /* drain.c */
 extern const struct ib_device_ops shift_drain_ops;

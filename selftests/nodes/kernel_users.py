@@ -82,6 +82,8 @@ def again(kind, rounds, bed):
         if not number:
             for node, owner in zip(bed.nodes, kind.OWNERS):
                 check(users(node) == {(owner, None)}, f"{node.name}: {users(node)}")
+                # nor are the module's own, as those of links
+                check(not shift.unlisted(node, "rxe0"), f"{shift.show(node, 'qp')}")
             shift.refused(user.host, "pair", "del", "rxe0")
         user.disconnect()
         gone(bed)
