@@ -251,17 +251,18 @@ struct ib_mr *shift_kernel_mr_of(const struct shift_mr *smr, u8 path)
 	return path == SHIFT_PATH_BACKUP ? READ_ONCE(smr->mirror) : smr->mr;
 }
 
-/* May this thread map the mirror?  If another one does, the mirror is of no use when that ends. */
+/*
+ * May this thread map the mirror?  If another one does, the mirror is of no use when that ends.  The
+ * caller holds the lock in which it has seen what is to be mapped, so that nobody maps what is newer
+ * in between.
+ */
 static bool mirror_map_begin(struct shift_kernel_mr *kernel)
 {
-	unsigned long flags;
-	bool busy;
+	bool busy = kernel->mapping;
 
-	spin_lock_irqsave(&kernel->lock, flags);
-	busy = kernel->mapping;
+	lockdep_assert_held(&kernel->lock);
 	kernel->mapping = true;
 	kernel->clash |= busy;
-	spin_unlock_irqrestore(&kernel->lock, flags);
 	return !busy;
 }
 
@@ -277,16 +278,15 @@ static void mirror_map_end(struct shift_kernel_mr *kernel, bool whole)
 }
 
 /*
- * Give the mirror the pages of a list, as the MR has them.  iSER and rdma_rw map an MR anew before
- * they post what invalidates it, so that a failover may just be mapping what it had before.
+ * Give the mirror the pages of a list, as the MR has them, after mirror_map_begin().  iSER and
+ * rdma_rw map an MR anew before they post what invalidates it, so that a failover may just be
+ * mapping what it had before.
  */
 static void mirror_map(struct shift_mr *smr, struct ib_mr *mirror, struct scatterlist *sg,
 		       int nents, unsigned int offset, unsigned int page_size, int mapped)
 {
 	int n;
 
-	if (!mirror_map_begin(smr->kernel))
-		return;
 	mirror->page_size = page_size;
 	n = mirror->device->ops.map_mr_sg(mirror, sg, nents, &offset);
 	if (n != mapped)
@@ -327,7 +327,7 @@ void shift_kernel_mr_mapped(struct shift_mr *smr, struct scatterlist *sg, int ne
 	struct shift_kernel_map *map = &smr->kernel->map;
 	struct ib_mr *mirror = READ_ONCE(smr->mirror);
 	bool fits = mirror && is_memory(smr->mr->device, sg, nents);
-	bool kept = fits && nents <= SHIFT_KERNEL_SG_KEPT;
+	bool kept = fits && nents <= SHIFT_KERNEL_SG_KEPT, mine = false;
 	unsigned long flags;
 	int i;
 
@@ -344,11 +344,13 @@ void shift_kernel_mr_mapped(struct shift_mr *smr, struct scatterlist *sg, int ne
 	}
 	smr->kernel->unmapped |= !fits;
 	smr->kernel->clash |= !fits && smr->kernel->mapping;
+	if (fits && !kept)
+		mine = mirror_map_begin(smr->kernel);
 	spin_unlock_irqrestore(&smr->kernel->lock, flags);
 	if (!fits) {
 		/* its QPs stay where they are */
 		shift_pd_spoil(smr->spd, SHIFT_REASON_OPERATION);
-	} else if (!kept) {
+	} else if (mine) {
 		mirror_map(smr, mirror, sg, nents, offset, smr->mr->page_size, mapped);
 	}
 }
@@ -357,14 +359,16 @@ void shift_kernel_mr_mapped(struct shift_mr *smr, struct scatterlist *sg, int ne
 static bool mirror_is_mapped(struct shift_mr *smr, struct ib_mr *mirror)
 {
 	struct shift_kernel_map map;
+	bool mapped, mine = false;
 	unsigned long flags;
-	bool mapped;
 
 	spin_lock_irqsave(&smr->kernel->lock, flags);
 	map = smr->kernel->map;
 	smr->kernel->map.nents = 0;
-	spin_unlock_irqrestore(&smr->kernel->lock, flags);
 	if (map.nents)
+		mine = mirror_map_begin(smr->kernel);
+	spin_unlock_irqrestore(&smr->kernel->lock, flags);
+	if (mine)
 		mirror_map(smr, mirror, map.sg, map.nents, map.offset, map.page_size, map.mapped);
 	spin_lock_irqsave(&smr->kernel->lock, flags);
 	mapped = !smr->kernel->mapping && !smr->kernel->unmapped;
