@@ -300,9 +300,16 @@ void shift_rkey_forget(struct shift_qp *sqp, u32 rkey)
 /* The peer's memory is gone: forget all keys with the index of this one. */
 void shift_rkey_forget_memory(struct shift_qp *sqp, u32 rkey)
 {
+	unsigned long key;
+	void *entry;
+
 	xa_erase_bh(&sqp->peer.rkeys, rkey);
-	if (sqp->kernel)
-		xa_erase_bh(&sqp->peer.rkeys, rkey_index(rkey));
+	if (!sqp->kernel)
+		return;
+	xa_erase_bh(&sqp->peer.rkeys, rkey_index(rkey));
+	/* an answer that is still to come must not bring it back: no question is open any more */
+	xa_for_each_range(&sqp->peer.rkeys, key, entry, rkey & ~0xffu, rkey | 0xffu)
+		xa_erase_bh(&sqp->peer.rkeys, key);
 }
 
 /* Forget all remote keys: they are asked for again when they are needed. */

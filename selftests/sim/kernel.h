@@ -489,14 +489,16 @@ void sim_xa_init(struct xarray *xa, const char *name);
 void xa_lock(struct xarray *xa);
 void xa_unlock(struct xarray *xa);
 void *xa_load(struct xarray *xa, unsigned long index);
+void *xa_find(struct xarray *xa, unsigned long *index, unsigned long max, int filter);
 void *xa_find_after(struct xarray *xa, unsigned long *index, unsigned long max, int filter);
 void *xa_store(struct xarray *xa, unsigned long index, void *p, gfp_t gfp);
 int xa_insert(struct xarray *xa, unsigned long index, void *p, gfp_t gfp);
 void *xa_erase(struct xarray *xa, unsigned long index);
 void *__xa_erase(struct xarray *xa, unsigned long index);
-#define xa_for_each(xa, index, entry) \
-	for (index = 0, entry = xa_load(xa, 0) ?: xa_find_after(xa, &index, ULONG_MAX, XA_PRESENT); \
-	     entry; entry = xa_find_after(xa, &index, ULONG_MAX, XA_PRESENT))
+#define xa_for_each_range(xa, index, entry, first, last) \
+	for (index = first, entry = xa_find(xa, &index, last, XA_PRESENT); \
+	     entry; entry = xa_find_after(xa, &index, last, XA_PRESENT))
+#define xa_for_each(xa, index, entry) xa_for_each_range(xa, index, entry, 0, ULONG_MAX)
 void *xa_cmpxchg(struct xarray *xa, unsigned long index, void *old, void *p, gfp_t gfp);
 int xa_alloc(struct xarray *xa, u32 *id, void *p, int limit, gfp_t gfp);
 void xa_destroy(struct xarray *xa);

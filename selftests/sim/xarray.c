@@ -36,6 +36,11 @@ void *xa_load(struct xarray *xa, unsigned long index)
 	return s && s->index == index ? s->p : NULL;
 }
 
+void *xa_find(struct xarray *xa, unsigned long *index, unsigned long most, int filter)
+{
+	return xa_load(xa, *index) ?: xa_find_after(xa, index, most, filter);
+}
+
 void *xa_find_after(struct xarray *xa, unsigned long *index, unsigned long most, int filter)
 {
 	struct sim_slot *s = *find(xa, *index + 1);
