@@ -46,11 +46,11 @@ static int mr_follow(struct shift_qp *sqp, struct shift_proxy *b, struct shift_m
 	if (on.valid && (!on.sure || !live || on.key != key)) {
 		/* if it is not registered there this fails, and does no harm */
 		err = shift_registrar_invalidate(sqp, b, shift_kernel_key(mr->rkey, on.key));
-		if (err && err != -ETIMEDOUT && on.also)
+		if (err == -EREMOTEIO && on.also)
 			err = shift_registrar_invalidate(sqp, b,
 							 shift_kernel_key(mr->rkey, on.older));
-		/* a device that does not answer is not asked about all the others */
-		if (err == -ETIMEDOUT)
+		/* what the device was not asked, or has not answered, may be registered still */
+		if (err && err != -EREMOTEIO)
 			return err;
 		on.valid = false;
 		mr_set(kernel, b->path, false, 0);

@@ -126,8 +126,8 @@ static int registrar_run(struct shift_qp *sqp, struct shift_proxy *b, struct ib_
 				shift_scale(1))))
 		err = -ETIMEDOUT;
 	if (!err && r.status)
-		err = -EIO;
-	if (err && (err != -EIO || registrar_mend(sqp, b)))
+		err = -EREMOTEIO;
+	if (err && (err != -EREMOTEIO || registrar_mend(sqp, b)))
 		shift_registrar_free(b);	/* and no completion of it comes later */
 	return err;
 }
@@ -161,7 +161,7 @@ int shift_registrar_register(struct shift_qp *sqp, struct shift_proxy *b, struct
  * @key: with which an MR is registered there.
  *
  * Context: process context; sleeps.
- * Return: 0 or a negative errno.
+ * Return: 0 or a negative errno; -EREMOTEIO: the device has refused, as nothing is registered so.
  */
 int shift_registrar_invalidate(struct shift_qp *sqp, struct shift_proxy *b, u32 key)
 {
