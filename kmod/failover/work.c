@@ -423,6 +423,12 @@ static void handle_first(struct shift_qp *sqp)
 	shift_notify_qp(sqp, SHIFT_QP_EV_COMPLETION, sqp->fo.times.completion);
 }
 
+/* What comes now needs memory reserves, which are chosen for a round: machine_round_reserved(). */
+static bool leaves_off(const struct shift_qp *sqp, enum shift_state from)
+{
+	return sqp->kernel && from == SHIFT_ST_OFF && sqp->fo.state != SHIFT_ST_OFF;
+}
+
 /* Handle all messages that the state at hand can use.  False when there was none. */
 static bool handle_messages(struct shift_qp *sqp)
 {
@@ -442,6 +448,8 @@ static bool handle_messages(struct shift_qp *sqp)
 		any = true;
 		if (sqp->fo.state != from)
 			kept = 0;
+		if (leaves_off(sqp, from))
+			break;
 	}
 	return any;
 }
@@ -464,9 +472,12 @@ static bool take(struct shift_qp *sqp, unsigned int bit, void (*handle)(struct s
 static bool machine_round(struct shift_qp *sqp)
 {
 	bool any = take_app_error(sqp);
+	enum shift_state from = sqp->fo.state;
 
 	any |= take(sqp, SHIFT_QPB_LINKS, shift_pairing_links);
 	any |= handle_messages(sqp);
+	if (leaves_off(sqp, from))
+		return true;
 	any |= take(sqp, SHIFT_QPB_PROXY_ERR, handle_proxy_error);
 	if (test_and_clear_bit(SHIFT_QPB_PATH_UP, &sqp->pend.flags) && fault_waits(sqp))
 		set_bit(SHIFT_QPB_TRIGGER, &sqp->pend.flags);
