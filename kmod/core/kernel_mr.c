@@ -252,8 +252,8 @@ struct ib_mr *shift_kernel_mr_of(const struct shift_mr *smr, u8 path)
 }
 
 /*
- * May this thread map the mirror?  If another one does, the mirror is of no use when that ends.  The
- * caller holds the lock in which it has seen what is to be mapped, so that nobody maps what is newer
+ * May this thread map the mirror?  If another one does, the mirror is of no use when that ends.
+ * The caller has seen what is to be mapped under the same lock, so that nobody maps what is newer
  * in between.
  */
 static bool mirror_map_begin(struct shift_kernel_mr *kernel)
