@@ -22,16 +22,14 @@
 static const void *gsi_memory(struct ib_device *dev, u64 addr)
 {
 	struct iommu_domain *domain;
-	phys_addr_t phys;
+	phys_addr_t phys = 0;
 
 	if (ib_uses_virt_dma(dev))
 		return (const void *)(uintptr_t)addr;
 	domain = iommu_get_domain_for_dev(dev->dma_device);
 	if (domain && domain->type != IOMMU_DOMAIN_IDENTITY)
 		phys = iommu_iova_to_phys(domain, addr);
-	else if (get_dma_ops(dev->dma_device))
-		return NULL;	/* a hypervisor's, as Xen's: its addresses are its own */
-	else
+	else if (!get_dma_ops(dev->dma_device))		/* as Xen's, which has its own addresses */
 		phys = dma_to_phys(dev->dma_device, addr);
 	if (!phys || !pfn_valid(PHYS_PFN(phys)) || PageHighMem(pfn_to_page(PHYS_PFN(phys))))
 		return NULL;

@@ -164,7 +164,7 @@ enum shift_reason {
 	SHIFT_REASON_UNPROVEN,		/* a device of the pair has not proved what is assumed */
 	SHIFT_REASON_CGROUP,		/* the rdma cgroup has no room for what it needs */
 	SHIFT_REASON_NAMESPACE,		/* its GID is of another network namespace */
-	SHIFT_REASON_KERNEL_USER,	/* of a user in the kernel, and the backup cannot take its QPs */
+	SHIFT_REASON_KERNEL_USER,	/* of a user in the kernel, not for this backup */
 	SHIFT_REASON_IOMMU,		/* the backup does not take addresses of the device */
 	SHIFT_REASON_RECORD,		/* what a user in the kernel posts cannot be recorded */
 	SHIFT_REASON_UNLISTED,		/* of a user in the kernel that is not to be protected */
